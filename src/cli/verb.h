@@ -1,0 +1,83 @@
+// The command line: one table of verbs, one file a verb (src/cli/verb_<name>.cpp).
+//
+// A verb declares its flags on a CLI11 sub-command and sets `action`, which runs after parsing and
+// returns the exit code. Facts go to stdout, progress and diagnostics to stderr.
+#ifndef HONE_CLI_VERB_H
+#define HONE_CLI_VERB_H
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "device/device.h"
+#include "judge/judge.h"
+#include "sandbox/sandbox.h"
+#include "toolchain/toolchain.h"
+
+namespace CLI {
+class App;
+}
+
+namespace hone::cli {
+
+// Flags that every verb has.
+struct Global {
+  bool json = false;
+  bool quiet = false;
+  std::string sandbox = "on";                 // --sandbox on|off
+  int workers = 0;                            // HONE_WORKERS: CPU device's worker threads, 0 = cores - 1
+};
+
+struct Invocation {
+  Global global;
+  std::function<int()> action;                // set by the verb that was named
+};
+
+struct Verb {
+  const char* name;
+  const char* summary;                        // one line of --help
+  const char* example;                        // shown by `hone VERB --help`
+  void (*define)(CLI::App& app, Invocation& invocation);
+};
+
+// In the order of --help. Generated artefacts (completion, man pages) come from this table.
+#define HONE_VERBS(X)                                                                                     \
+  X(doctor, "what this machine has and lacks, and what each lack costs", "hone doctor")                   \
+  X(task, "tasks and their proof of sanity", "hone task show grouped_gemm_f32")                           \
+  X(bench, "judge a candidate against the baseline", "hone bench kernels/softmax_f32/two_pass --task softmax_f32") \
+  X(verify, "judge a receipt's candidate again and compare", "hone verify receipts/3f2a.json")            \
+  X(init, "make a run directory", "hone init --task grouped_gemm_f32 --name first")                       \
+  X(run, "let agents make kernels faster", "hone run --agent tuner --budget evaluations=60,time=120s")    \
+  X(status, "what a run has reached and what it has left", "hone status --run runs/first")                \
+  X(frontier, "retained candidates of a run", "hone frontier list --run runs/first")                      \
+  X(report, "a run's experiments as Markdown or JSON", "hone report --run runs/first")                    \
+  X(completion, "shell completion", "hone completion bash > /etc/bash_completion.d/hone")
+
+#define HONE_VERB_DECLARE(name, summary, example) void define_##name(CLI::App& app, Invocation& invocation);
+HONE_VERBS(HONE_VERB_DECLARE)
+#undef HONE_VERB_DECLARE
+
+// Sandbox, toolchain and device as the flags and this machine give them.
+struct Environment {
+  Sandbox sandbox;
+  Toolchain toolchain;
+  std::unique_ptr<Device> device;
+  Bench bench() const { return {sandbox, toolchain, *device}; }
+};
+// Heap-allocated: toolchain and device keep references into it.
+Result<std::unique_ptr<Environment>> open_environment(const Global& global);
+
+// True from the first SIGINT or SIGTERM on; a second one ends the process at once.
+const std::atomic<bool>& interrupted();
+
+// Prints the error (stderr, or a JSON object {"schema":"hone.error/1","error":{...}} on stdout with
+// --json) and returns its exit code.
+int report_error(const Global& global, const Error& error);
+// A progress line on stderr: redrawn on a terminal, one line a step elsewhere, silent with --quiet.
+Progress progress_printer(const Global& global);
+
+}  // namespace hone::cli
+
+#endif
