@@ -23,10 +23,8 @@ hone_import(seccomp seccomp.h ARCHIVES seccomp)
 hone_import(ffi ffi.h ARCHIVES ffi)
 target_compile_definitions(hone::yaml INTERFACE YAML_CPP_STATIC_DEFINE)
 
-# Debian's fmt has no archive: its one source is compiled here, from the package's own header.
 find_path(HONE_fmt_INCLUDE fmt/format-inl.h REQUIRED)
-file(WRITE ${CMAKE_BINARY_DIR}/fmt.cpp "#include <fmt/format-inl.h>\n")
-add_library(hone_fmt STATIC ${CMAKE_BINARY_DIR}/fmt.cpp)
+add_library(hone_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt.cpp)
 target_compile_features(hone_fmt PUBLIC cxx_std_20)
 add_library(hone::fmt ALIAS hone_fmt)
 

@@ -1,0 +1,16 @@
+// fmt as a static library from Debian's headers, which ship no archive: the library's own
+// implementation header and the explicit instantiations that its users link against.
+#include <fmt/format-inl.h>
+
+FMT_BEGIN_NAMESPACE
+namespace detail {
+template FMT_API dragonbox::decimal_fp<float> dragonbox::to_decimal(float) noexcept;
+template FMT_API dragonbox::decimal_fp<double> dragonbox::to_decimal(double) noexcept;
+template FMT_API locale_ref::locale_ref(const std::locale&);
+template FMT_API std::locale locale_ref::get<std::locale>() const;
+template FMT_API thousands_sep_result<char> thousands_sep_impl(locale_ref);
+template FMT_API char decimal_point_impl(locale_ref);
+template FMT_API void buffer<char>::append(const char*, const char*);
+template FMT_API void vformat_to(buffer<char>&, string_view, typename vformat_args<>::type, locale_ref);
+}  // namespace detail
+FMT_END_NAMESPACE
