@@ -16,11 +16,13 @@ fs::path scratch(const std::string& name);
 
 // The value, or a test failure that prints the error.
 #define HONE_ASSERT_OK(result) ASSERT_TRUE((result).has_value()) << ::hone::to_text((result).error())
-#define HONE_EXPECT_ERROR(result, expected_kind)                                   \
-  do {                                                                             \
-    EXPECT_FALSE((result).has_value());                                            \
-    if (!(result).has_value())                                                     \
-      EXPECT_EQ(::hone::name_of((result).error().kind), #expected_kind) << ::hone::to_text((result).error()); \
+#define HONE_EXPECT_ERROR(result, expected_kind)                                                            \
+  do {                                                                                                      \
+    const auto& hone_result_ = (result);                                                                    \
+    EXPECT_FALSE(hone_result_.has_value()) << "expected an error of kind " #expected_kind;                  \
+    if (!hone_result_.has_value()) {                                                                        \
+      EXPECT_EQ(::hone::name_of(hone_result_.error().kind), #expected_kind) << ::hone::to_text(hone_result_.error()); \
+    }                                                                                                       \
   } while (false)
 
 }  // namespace hone::testing
