@@ -1,7 +1,8 @@
 // The command line: one table of verbs, one file a verb (src/cli/verb_<name>.cpp).
 //
 // A verb declares its flags on a CLI11 sub-command and sets `action`, which runs after parsing and
-// returns the exit code. Facts go to stdout, progress and diagnostics to stderr.
+// returns the exit code. Facts go to stdout, progress and diagnostics to stderr. A sub-command of a
+// verb (`hone task show`) gives its example with app.footer("hone task show grouped_gemm_f32").
 #ifndef HONE_CLI_VERB_H
 #define HONE_CLI_VERB_H
 
@@ -61,7 +62,8 @@ HONE_VERBS(HONE_VERB_DECLARE)
 
 // Sandbox, toolchain and device as the flags and this machine give them.
 struct Environment {
-  Sandbox sandbox;
+  std::unique_ptr<const Sandbox> owner;       // of the sandbox, at an address that stays
+  const Sandbox& sandbox;
   Toolchain toolchain;
   std::unique_ptr<Device> device;
   Bench bench() const { return {sandbox, toolchain, *device}; }
@@ -77,6 +79,8 @@ const std::atomic<bool>& interrupted();
 int report_error(const Global& global, const Error& error);
 // A progress line on stderr: redrawn on a terminal, one line a step elsewhere, silent with --quiet.
 Progress progress_printer(const Global& global);
+// Takes a redrawn progress line off the terminal: call it before printing results.
+void end_progress();
 
 }  // namespace hone::cli
 
