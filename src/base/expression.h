@@ -3,7 +3,9 @@
 //
 // C's precedence; + - * / % (division rounds toward zero), comparisons, && || !, parentheses, the
 // functions min max ceil_div align_up sum count, and `and or not` as words. Comparisons give 0 or 1.
-// A name is an integer or a list of integers; a list is only an argument of sum, count, min, max.
+// A name is an integer or a list of integers. Operators, ceil_div and align_up take lists element by
+// element ("sum(align_up(rows, 8))"); sum, count, min and max make a number of them, and the whole
+// expression must be a number. The right side of && and || is skipped when it does not matter.
 #ifndef HONE_BASE_EXPRESSION_H
 #define HONE_BASE_EXPRESSION_H
 
