@@ -1,0 +1,36 @@
+#include <CLI/CLI.hpp>
+
+#include "base/fs.h"
+#include "cli/page.h"
+#include "cli/verb.h"
+
+namespace hone::cli {
+namespace {
+
+int completion(const CLI::App& root, const Global& global, const std::string& shell, const std::string& folder) {
+  const Page page = page_of(root);
+  if (shell != "man") {
+    fmt::print("{}", completion_script(page, shell));
+    return 0;
+  }
+  if (folder.empty()) return report_error(global, make_error(ErrorKind::usage, "`hone completion man` needs a folder"));
+  if (const auto made = make_dirs(folder); !made) return report_error(global, made.error());
+  for (const auto& [name, text] : man_pages(page, HONE_VERSION))
+    if (const auto written = write_file_atomic(fs::path(folder) / name, text); !written) return report_error(global, written.error());
+  return 0;
+}
+
+}  // namespace
+
+void define_completion(CLI::App& app, Invocation& invocation) {
+  auto shell = std::make_shared<std::string>(), folder = std::make_shared<std::string>();
+  app.add_option("SHELL", *shell, "which shell; man writes manual pages to FOLDER")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish", "man"}));
+  app.add_option("FOLDER", *folder, "for man: where the pages go");
+  app.callback([&app, &invocation, shell, folder] {
+    invocation.action = [&app, &invocation, shell, folder] { return completion(*app.get_parent(), invocation.global, *shell, *folder); };
+  });
+}
+
+}  // namespace hone::cli
