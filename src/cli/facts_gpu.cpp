@@ -34,7 +34,7 @@ class Library {
 constexpr const char* kNoDriver = "no GPU device: CUDA candidates can neither run nor be timed here";
 
 Fact driver(const Library& cuda, bool& ready) {
-  Fact fact{.id = "cuda_driver"};
+  Fact fact{.id = "cuda_driver", .value = {}};
   int version = 0;
   if (!cuda.open()) {
     fact.state = Fact::State::missing;

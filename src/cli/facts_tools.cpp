@@ -77,7 +77,7 @@ Fact openblas() {
   std::string version = macro_value(found, "OPENBLAS_VERSION");
   std::erase(version, '"');
   while (!version.empty() && version.back() == ' ') version.pop_back();
-  while (!version.empty() && version.front() == ' ') version.erase(0, 1);
+  if (const std::size_t digit = version.find_first_of("0123456789"); digit != std::string::npos) version.erase(0, digit);
   return {.id = "openblas", .value = version};
 }
 
