@@ -9,6 +9,7 @@
 #define HONE_PHILOX_H
 
 #include <cstdint>
+#include <cstring>
 
 #if defined(__CUDACC__)
 #define HONE_HOST_DEVICE __host__ __device__
@@ -45,9 +46,43 @@ HONE_HOST_DEVICE inline std::uint32_t random_u32(std::uint64_t seed, std::uint32
   return random_block(seed, stream, call, index / 4).word[index % 4];
 }
 
+// The distributions of a contract's inputs (docs/contract.md). Each line below is one operation of
+// IEEE 754 binary32, rounded to nearest even, denormals kept, never fused: compile with
+// -ffp-contract=off (nvcc: -fmad=false).
+
 // Exact: a multiple of 2^-24 in [0, 1).
 HONE_HOST_DEVICE inline float unit_float(std::uint32_t word) {
   return static_cast<float>(word >> 8) * (1.0f / 16777216.0f);
+}
+
+// uniform: low + span * k / 2^24 with span = high - low.
+HONE_HOST_DEVICE inline float uniform_float(std::uint32_t word, float low, float span) {
+  const float scaled = span * unit_float(word);
+  return low + scaled;
+}
+
+// bell: the sum of four 16-bit uniforms, centred (a whole number within +-131070, exact in binary32)
+// times `scale` = deviation / 37837.2266, itself one division of binary32. Takes two words: element
+// i has words 2 (i mod 2) and 2 (i mod 2) + 1 of block i / 2. Reaches 3.46 deviations.
+HONE_HOST_DEVICE inline float bell_scale(float deviation) { return deviation / 37837.2266f; }
+HONE_HOST_DEVICE inline float bell_float(std::uint32_t word0, std::uint32_t word1, float scale) {
+  const std::uint32_t sum = (word0 & 0xffffu) + (word0 >> 16) + (word1 & 0xffffu) + (word1 >> 16);
+  return static_cast<float>(static_cast<std::int32_t>(sum) - 131070) * scale;
+}
+
+// integers, bits: low + floor(word * count / 2^32), 0 < count <= 2^32.
+HONE_HOST_DEVICE inline std::uint32_t below(std::uint32_t word, std::uint64_t count) {
+  return static_cast<std::uint32_t>((word * count) >> 32);
+}
+
+// log_scale: +-2^k; the word's lowest bit is the sign, the other 31 choose k among low .. low + count - 1.
+HONE_HOST_DEVICE inline float power_of_two(std::uint32_t word, std::int32_t low, std::uint32_t count) {
+  const std::int32_t k = low + static_cast<std::int32_t>((std::uint64_t{word >> 1} * count) >> 31);
+  const std::uint32_t magnitude = k >= -126 ? static_cast<std::uint32_t>(k + 127) << 23 : 1u << (k + 149);
+  const std::uint32_t bits = magnitude | (word << 31);
+  float out;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
 }
 
 }  // namespace hone

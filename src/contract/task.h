@@ -36,7 +36,7 @@ struct Distribution {
 
 struct InputSet {
   std::string name;                                  // "random" is the first and is what is timed
-  std::map<std::string, Distribution> inputs;        // by tensor; unnamed tensors keep random's
+  std::map<std::string, Distribution> inputs;        // by tensor, all of them: those a hard set does not name are random's
   std::string reason;                                // what this hard set is there to catch
 };
 
@@ -54,12 +54,13 @@ struct BaselineSpec {
   std::string name;                                  // "onednn"
   Kind kind = Kind::native;
   std::string source;                                // native: file; program: folder, beside task.yaml
-  std::vector<std::string> link;
+  std::vector<std::string> link;                     // as the compiler takes them: "-ldnnl"
 };
 
 struct Workload {
   std::string id;
-  ExpressionValues axes;                             // scalars and lists
+  ExpressionValues axes;                             // scalars and lists, derived ones included
+  std::vector<std::string> list_axes;                // those that are lists, whatever their length
   std::vector<TensorShape> tensors;                  // resolved for this workload
   double flops = 0, bytes = 0;                       // physical work, for the floor
 };
@@ -81,7 +82,8 @@ struct Task {
   std::vector<InputSet> input_sets;
   std::map<std::string, Gate> gates;                 // by output tensor
   std::vector<BaselineSpec> baselines;
-  std::map<std::string, std::string> scale_inputs;   // inputs that are scales, by tensor (for task check)
+  std::map<std::string, std::string> scale_inputs;   // inputs that are scales, to the input they scale (or ""), for task check
+  std::string oracle;                                // file of the trusted code: "task.cpp"
   TimingPolicy timing;
   std::uint64_t memory_bytes = std::uint64_t{2} << 30;   // a candidate's memory besides the tensors
   double call_timeout_s = 10;

@@ -1,0 +1,237 @@
+// The trusted code of a task, compiled and loaded into this process.
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "contract/task.h"
+#include "hone/task.h"
+
+namespace hone {
+namespace {
+
+// Thrown by TaskCall::fail through the task's code, which ends there.
+struct TaskFailure {
+  std::string message;
+};
+
+using Entry = void (*)(const TaskCall*);
+
+struct LibraryCloser {
+  void operator()(void* handle) const { dlclose(handle); }
+};
+using Library = std::unique_ptr<void, LibraryCloser>;
+
+// One call's view of the workload, with what the callbacks gather.
+class CallFrame {
+ public:
+  CallFrame(const Workload& workload, const std::string& input_set, std::uint64_t seed, std::uint32_t call) {
+    for (const auto& [name, values] : workload.axes)
+      axes_.push_back({name.c_str(), static_cast<std::int64_t>(values.size()), values.data()});
+    tensors_.reserve(workload.tensors.size());
+    for (const TensorShape& each : workload.tensors)
+      tensors_.push_back({each.name.c_str(), each.dtype, static_cast<std::int32_t>(each.shape.size()), each.shape.data(),
+                          each.strides.data(), nullptr, nullptr});
+    call_.workload = workload.id.c_str();
+    call_.input_set = input_set.c_str();
+    call_.axis_count = static_cast<std::int32_t>(axes_.size());
+    call_.axes = axes_.data();
+    call_.tensor_count = static_cast<std::int32_t>(tensors_.size());
+    call_.tensors = tensors_.data();
+    call_.seed = seed;
+    call_.call = call;
+    call_.workers = 1;
+    call_.sink = this;
+    call_.add_region = [](void* sink, const char* tensor, const char* name, std::int64_t begin, std::int64_t end) {
+      static_cast<CallFrame*>(sink)->regions.push_back({tensor, {name, begin, end}});
+    };
+    call_.fail = [](void*, const char* message) { throw TaskFailure{message}; };
+  }
+  CallFrame(const CallFrame&) = delete;
+  CallFrame& operator=(const CallFrame&) = delete;
+
+  TaskTensor& tensor(std::size_t index) { return tensors_[index]; }
+
+  // Attaches the buffers by name.
+  Result<> attach(const Workload& workload, const std::vector<HostTensor>& buffers) {
+    for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+      const TensorShape& shape = workload.tensors[i];
+      if (shape.role == TensorRole::output) continue;
+      const auto found = std::find_if(buffers.begin(), buffers.end(), [&](const HostTensor& each) { return each.shape.name == shape.name; });
+      if (found == buffers.end() || found->data == nullptr)
+        return fail(ErrorKind::internal, "no buffer for the input {} of workload {}", shape.name, workload.id);
+      tensors_[i].data = found->data;
+    }
+    return {};
+  }
+
+  Result<> run(Entry entry, const std::string& what) {
+    try {
+      entry(&call_);
+      return {};
+    } catch (const TaskFailure& failure) {
+      return fail(ErrorKind::contract, "{}: {}", what, failure.message);
+    } catch (const std::exception& exception) {
+      return fail(ErrorKind::contract, "{}: {}", what, exception.what());
+    } catch (...) {
+      return fail(ErrorKind::contract, "{}: an exception of unknown type", what);
+    }
+  }
+
+  std::vector<std::pair<std::string, Region>> regions;
+
+ private:
+  std::vector<TaskAxis> axes_;
+  std::vector<TaskTensor> tensors_;
+  TaskCall call_{};
+};
+
+std::int64_t rows_of(const TensorShape& shape) {
+  return shape.elements() / shape.shape.back();
+}
+
+class LoadedCode : public TaskCode {
+ public:
+  LoadedCode(Library library, std::string where) : library_(std::move(library)), where_(std::move(where)) {
+    oracle_ = symbol("hone_oracle");
+    inputs_ = symbol("hone_inputs");
+    regions_ = symbol("hone_regions");
+  }
+
+  bool has_oracle() const { return oracle_ != nullptr; }
+  bool has_inputs() const { return inputs_ != nullptr; }
+
+  Result<> fill(const Workload& workload, const InputSet& set, std::uint64_t seed, std::uint32_t call,
+                const std::vector<HostTensor>& tensors) const override {
+    CallFrame frame(workload, set.name, seed, call);
+    HONE_CHECK(frame.attach(workload, tensors));
+    for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+      const TensorShape& shape = workload.tensors[i];
+      if (shape.role == TensorRole::output) continue;
+      const auto distribution = set.inputs.find(shape.name);
+      if (distribution == set.inputs.end()) return fail(ErrorKind::internal, "input set {} lacks {}", set.name, shape.name);
+      fill_tensor(shape, distribution->second, seed, static_cast<std::uint32_t>(i), call, static_cast<std::byte*>(frame.tensor(i).data));
+    }
+    if (inputs_ == nullptr) return {};
+    return frame.run(inputs_, what("hone_inputs", workload, set.name));
+  }
+
+  Result<Reference> oracle(const Workload& workload, const std::vector<HostTensor>& tensors) const override {
+    const std::string none;
+    CallFrame frame(workload, none, 0, 0);
+    HONE_CHECK(frame.attach(workload, tensors));
+    Reference reference;
+    for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
+      const TensorShape& shape = workload.tensors[i];
+      if (shape.role == TensorRole::input) continue;
+      std::vector<double>& values = reference[shape.name];
+      values.assign(static_cast<std::size_t>(shape.elements()), std::numeric_limits<double>::quiet_NaN());
+      frame.tensor(i).reference = values.data();
+    }
+    HONE_CHECK(frame.run(oracle_, what("hone_oracle", workload, none)));
+    HONE_TRY(const Regions regions, this->regions(workload, tensors));
+    for (const TensorShape& shape : workload.tensors)
+      if (shape.role != TensorRole::input) HONE_CHECK(check(workload, shape, regions.at(shape.name), reference[shape.name]));
+    return reference;
+  }
+
+  Result<Regions> regions(const Workload& workload, const std::vector<HostTensor>& tensors) const override {
+    Regions out;
+    for (const TensorShape& shape : workload.tensors)
+      if (shape.role != TensorRole::input) out[shape.name] = {};
+    if (regions_ != nullptr) {
+      const std::string none;
+      CallFrame frame(workload, none, 0, 0);
+      HONE_CHECK(frame.attach(workload, tensors));
+      const std::string where = what("hone_regions", workload, none);
+      HONE_CHECK(frame.run(regions_, where));
+      for (auto& [tensor, region] : frame.regions) {
+        const auto found = out.find(tensor);
+        if (found == out.end()) return fail(ErrorKind::contract, "{}: \"{}\" is no output", where, tensor);
+        found->second.push_back(std::move(region));
+      }
+    }
+    for (const TensorShape& shape : workload.tensors) {
+      if (shape.role == TensorRole::input) continue;
+      std::vector<Region>& list = out[shape.name];
+      if (list.empty()) list.push_back({"all", 0, rows_of(shape)});
+      HONE_CHECK(check_regions(workload, shape, list));
+    }
+    return out;
+  }
+
+ private:
+  Entry symbol(const char* name) const { return reinterpret_cast<Entry>(dlsym(library_.get(), name)); }
+
+  std::string what(const char* entry, const Workload& workload, const std::string& set) const {
+    return fmt::format("{}: {} of workload {}{}", where_, entry, workload.id, set.empty() ? "" : ", input set " + set);
+  }
+
+  // Sorted, in bounds, apart from one another; empty ones (a group without rows) are dropped.
+  Result<> check_regions(const Workload& workload, const TensorShape& shape, std::vector<Region>& list) const {
+    const std::int64_t rows = rows_of(shape);
+    std::erase_if(list, [](const Region& each) { return each.begin == each.end; });
+    std::stable_sort(list.begin(), list.end(), [](const Region& a, const Region& b) { return a.begin < b.begin; });
+    std::int64_t free = 0;
+    for (const Region& each : list) {
+      if (each.begin < free || each.end < each.begin || each.end > rows)
+        return fail(ErrorKind::contract, "{}: region {} of {}, rows {} to {}, {}", what("hone_regions", workload, ""), each.name,
+                    shape.name, each.begin, each.end, each.end > rows ? fmt::format("ends beyond the {} rows", rows) : "overlaps another");
+      free = each.end;
+    }
+    if (list.empty()) return fail(ErrorKind::contract, "{}: no valid row in {}", what("hone_regions", workload, ""), shape.name);
+    return {};
+  }
+
+  // Every valid element has a number; padding becomes zero.
+  Result<> check(const Workload& workload, const TensorShape& shape, const std::vector<Region>& regions, std::vector<double>& values) const {
+    const std::int64_t width = shape.shape.back();
+    std::int64_t padding = 0;
+    const auto clear = [&](std::int64_t begin, std::int64_t end) { std::fill(values.begin() + begin * width, values.begin() + end * width, 0.0); };
+    for (const Region& region : regions) {
+      clear(padding, region.begin);
+      padding = region.end;
+      for (std::int64_t at = region.begin * width; at < region.end * width; ++at)
+        if (std::isnan(values[static_cast<std::size_t>(at)]))
+          return fail(ErrorKind::contract, "{}: {} row {} column {} was not filled in, or is NaN", what("hone_oracle", workload, ""),
+                      shape.name, at / width, at % width);
+    }
+    clear(padding, rows_of(shape));
+    return {};
+  }
+
+  Library library_;
+  std::string where_;
+  Entry oracle_ = nullptr, inputs_ = nullptr, regions_ = nullptr;
+};
+
+}  // namespace
+
+Result<std::shared_ptr<TaskCode>> TaskCode::load(const Task& task, const Toolchain& toolchain) {
+  CompileRequest request;
+  for (const auto& [name, text] : task.files)
+    if (name.find('/') == std::string::npos) request.sources[name] = text;   // baselines in folders are candidates of their own
+  request.entry = task.oracle;
+  request.flags = {"-ffp-contract=off"};   // what hone_inputs makes must not depend on the machine
+  request.trusted = true;
+  HONE_TRY(const Artifact artifact, toolchain.compile(request));
+  const std::string where = (task.folder / task.oracle).string();
+  Library library(dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (library == nullptr) {
+    const char* reason = dlerror();
+    return fail(make_error(ErrorKind::contract, "cannot load the compiled task code: {}", reason == nullptr ? "unknown" : reason).at({where, 0, 0}));
+  }
+  auto code = std::make_shared<LoadedCode>(std::move(library), where);
+  if (!code->has_oracle())
+    return fail(make_error(ErrorKind::contract, "the task code has no hone_oracle").at({where, 0, 0})
+                    .with_hint("include <hone/task.h> and define void hone_oracle(const hone::TaskCall* call)"));
+  for (const InputSet& set : task.input_sets)
+    for (const auto& [name, distribution] : set.inputs)
+      if (distribution.kind == Distribution::Kind::structured && !code->has_inputs())
+        return fail(make_error(ErrorKind::contract, "{} is structured, and the task code has no hone_inputs", name).at({where, 0, 0})
+                        .with_hint("give it a distribution in task.yaml, or define hone_inputs"));
+  return std::shared_ptr<TaskCode>(std::move(code));
+}
+
+}  // namespace hone
