@@ -1,0 +1,49 @@
+#include <algorithm>
+#include <thread>
+
+#include "agent/evaluator.h"
+#include "judge/prepare.h"
+
+namespace hone {
+namespace {
+
+class JudgeEvaluator : public Evaluator {
+ public:
+  JudgeEvaluator(const Task& task, Bench bench, const std::atomic<bool>* cancel) : task_(task), bench_(bench), cancel_(cancel) {}
+
+  Result<Report> evaluate(const Evaluation& evaluation) override {
+    JudgeRequest request;
+    request.candidate = evaluation.candidate;
+    request.incumbent = evaluation.incumbent;
+    request.quick = evaluation.quick;
+    request.time_budget_s = evaluation.time_budget_s;
+    request.cancel = cancel_;
+    return judge(task_, request, bench_);
+  }
+
+  void prepare(const std::vector<Candidate>& upcoming) override {
+    std::atomic<std::size_t> next = 0;
+    const auto work = [&] {
+      for (std::size_t i; (i = next++) < upcoming.size();)
+        if (cancel_ == nullptr || !*cancel_) (void)hone::prepare(upcoming[i], task_.workloads, bench_);
+    };
+    std::vector<std::thread> threads;
+    const std::size_t jobs = std::min<std::size_t>({upcoming.size(), std::thread::hardware_concurrency(), 8});
+    for (std::size_t i = 1; i < jobs; ++i) threads.emplace_back(work);
+    work();
+    for (std::thread& each : threads) each.join();
+  }
+
+ private:
+  const Task& task_;
+  Bench bench_;
+  const std::atomic<bool>* cancel_;
+};
+
+}  // namespace
+
+std::unique_ptr<Evaluator> make_judge_evaluator(const Task& task, Bench bench, const std::atomic<bool>* cancel) {
+  return std::make_unique<JudgeEvaluator>(task, bench, cancel);
+}
+
+}  // namespace hone
