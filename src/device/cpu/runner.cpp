@@ -1,0 +1,190 @@
+#include "device/cpu/runner.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <new>
+
+#include "base/clock.h"
+#include "base/text.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr double kStartTimeout = 20;
+constexpr std::size_t kOutputKept = 64 * 1024;
+constexpr std::uint64_t kOutputLimit = std::uint64_t{1} << 20;   // of a whole life
+constexpr std::uint64_t kLoadSlack = std::uint64_t{128} << 20;   // address space of shared objects and their libraries
+constexpr double kCheckPeriod = 1e-3;
+
+// Everything that a program sees of an environment; the baselines' libraries read it. Nothing of the
+// caller's can slow a baseline or help a candidate.
+std::vector<std::string> clean_environment(std::size_t workers) {
+  const std::string count = std::to_string(workers);
+  return {"PATH=/usr/bin:/bin", "LC_ALL=C", "OMP_NUM_THREADS=" + count, "OPENBLAS_NUM_THREADS=" + count, "OMP_DYNAMIC=FALSE",
+          "OMP_PROC_BIND=TRUE", "OMP_PLACES=threads"};
+}
+
+std::uint64_t address_space(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/statm", pid));
+  std::uint64_t pages = 0;
+  file >> pages;
+  return pages * kPage;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Runner>> Runner::start(const RunnerSetup& setup, const SharedMemory& inputs) {
+  HONE_TRY(ScratchDir folder, ScratchDir::create());
+  // The jail's user is another one: it may read here, and only here.
+  if (::chmod(folder.path().c_str(), 0755) != 0) return fail(ErrorKind::io, "cannot open {} to the runner: {}", folder.path().string(), std::strerror(errno));
+  std::unique_ptr<Runner> runner(new Runner(setup, std::move(folder)));
+  HONE_TRY(runner->control_, SharedMemory::create("hone-control"));
+  HONE_CHECK(runner->control_.resize((sizeof(Control) + kPage - 1) / kPage * kPage));
+  HONE_CHECK(runner->control_.seal());
+  new (runner->control_.data()) Control;
+  HONE_TRY(runner->arena_, SharedMemory::create("hone-arena"));
+
+  const std::size_t workers = setup.topology.worker_cores.size();
+  JailSpec spec;
+  spec.argv = {"/hone/hone-runner", std::to_string(workers), setup.topology.clock_core_shared ? "sleep" : "spin"};
+  spec.env = clean_environment(workers);
+  spec.mounts = {{setup.libexec / "hone-runner", "/hone/hone-runner", false}, {runner->folder_.path(), "/work", false}};
+  spec.policy = SyscallPolicy::compute;
+  spec.limits.memory_bytes = std::uint64_t{1} << 46;   // until the program is known
+  spec.limits.file_bytes = std::uint64_t{16} << 20;
+  spec.limits.tmp_bytes = std::uint64_t{16} << 20;
+  spec.limits.cpu_s = 0;
+  spec.limits.wall_s = 0;
+  spec.limits.processes = static_cast<int>(2 * workers + 8);
+  spec.limits.open_files = 64;
+  spec.limits.output_bytes = kOutputKept;
+  HONE_TRY(const int read_only, inputs.read_only());
+  auto process = setup.sandbox.start(spec, {{runner->control_.fd(), kControlFd}, {read_only, kInputFd}, {runner->arena_.fd(), kArenaFd}});
+  ::close(read_only);
+  HONE_TRY(runner->process_, std::move(process));
+  if (const int code = ::clock_getcpuclockid(runner->pid(), &runner->cpu_clock_); code != 0)
+    return fail(ErrorKind::device, "cannot read the runner's CPU clock: {}", std::strerror(code));
+  Labels labels;
+  labels.program = "the runner";
+  if (auto fault = runner->wait(runner->control().state, kReady, Patience::sleep, kStartTimeout, labels))
+    return fail(Error{ErrorKind::device, fmt::format("the CPU device's runner did not start: {}", fault->message)}.with_hint("hone doctor shows what this machine lacks"));
+  // In the order of their creation: worker by worker.
+  const std::vector<int> threads = runner->threads();
+  if (threads.size() != workers) return fail(ErrorKind::device, "the runner has {} threads instead of {}", threads.size(), workers);
+  for (std::size_t i = 0; i < workers; ++i)
+    if (!restrict_to(threads[i], std::span<const int>(&setup.topology.worker_cores[i], 1)))
+      return fail(ErrorKind::device, "cannot keep a worker on core {}: {}", setup.topology.worker_cores[i], std::strerror(errno));
+  return runner;
+}
+
+Runner::~Runner() {
+  if (process_ != nullptr) process_->kill();
+}
+
+std::vector<int> Runner::threads() const {
+  std::vector<int> out;
+  DIR* folder = ::opendir(fmt::format("/proc/{}/task", pid()).c_str());
+  if (folder == nullptr) return out;
+  while (const dirent* entry = ::readdir(folder))
+    if (entry->d_name[0] != '.') out.push_back(std::atoi(entry->d_name));
+  ::closedir(folder);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::optional<double> Runner::cpu_s() const {
+  timespec time = {};
+  if (::clock_gettime(cpu_clock_, &time) != 0) return std::nullopt;
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
+
+Result<std::string> Runner::place(const fs::path& object, const std::string& name) {
+  const fs::path target = folder_.path() / name;
+  std::error_code error;
+  fs::copy_file(object, target, error);
+  if (error) return fail(ErrorKind::io, "cannot copy {} for the runner: {}", object.string(), error.message());
+  if (::chmod(target.c_str(), 0444) != 0) return fail(ErrorKind::io, "cannot open {} to the runner: {}", target.string(), std::strerror(errno));
+  return setup_.sandbox.mode() == SandboxMode::off ? target.string() : "/work/" + name;
+}
+
+std::optional<Error> Runner::load(const Order& order, const Labels& labels) {
+  Control& shared = control();
+  const std::size_t workers = setup_.topology.worker_cores.size();
+  // A library's own threads are to be on the workers' cores too, and inherit this thread's.
+  if (labels.native) restrict_to(pid(), setup_.topology.worker_cores);
+  const std::uint64_t space = address_space(pid()) + arena_.size() + order.input_bytes + order.memory_bytes + kLoadSlack;
+  const rlimit limit = {space, space};
+  if (::prlimit(pid(), RLIMIT_AS, &limit, nullptr) != 0 && running())
+    return make_error(ErrorKind::device, "cannot limit the runner's memory: {}", std::strerror(errno));
+  shared.blob_offset = order.blob_offset;
+  shared.blob_bytes = order.blob_bytes;
+  shared.arena_bytes = arena_.size();
+  shared.input_bytes = order.input_bytes;
+  set(shared.command, 1, Patience::sleep);
+  if (auto fault = wait(shared.state, kLoaded, Patience::sleep, order.timeout_s, labels)) return fault;
+  if (labels.native) return std::nullopt;
+  if (const std::size_t count = threads().size(); count != workers) {
+    process_->kill();
+    return make_error(ErrorKind::forbidden, "{} has {} threads after loading instead of {}: a static constructor started one", labels.program, count, workers)
+        .with_hint("blocks run on the device's worker threads; a kernel has none of its own");
+  }
+  return std::nullopt;
+}
+
+std::optional<Error> Runner::check(double waited_s, double timeout_s, const Labels& labels) {
+  if (process_->output_seen() > kOutputLimit) {
+    process_->kill();
+    std::string kept = process_->output();
+    const std::uint64_t seen = process_->output_seen();
+    const std::size_t shown = std::min<std::size_t>(kept.size(), 400);
+    return make_error(ErrorKind::output_limit, "{} printed more than {} ({} bytes seen, {} kept)", labels.program, format_bytes(kOutputLimit), seen, kept.size())
+        .with_hint("a kernel prints nothing; its results are its outputs")
+        .with_note("output begins: " + kept.substr(0, shown));
+  }
+  if (!process_->running()) return death(labels);
+  if (waited_s <= timeout_s) return std::nullopt;
+  std::string where;
+  const Position& position = control().positions[0];
+  const std::uint32_t step = position.step.load(std::memory_order_relaxed);
+  if (step < labels.steps.size() && !labels.steps[step].kernel.empty())
+    where = fmt::format(" (launch {}, {}, block {})", step, labels.steps[step].kernel, position.block.load(std::memory_order_relaxed));
+  process_->kill();
+  return make_error(ErrorKind::timeout, "{} did not end within {}{}", labels.program, format_duration(timeout_s), where)
+      .with_hint("an endless loop, or a workload that needs the task's call_timeout_s raised");
+}
+
+std::optional<Error> Runner::wait(const Word& word, std::uint32_t value, Patience patience, double timeout_s, const Labels& labels) {
+  const double start = now_s();
+  double checked = start;
+  for (;;) {
+    if (patience == Patience::spin) {
+      for (int i = 0; i < 64; ++i) {
+        if (word.load(std::memory_order_acquire) == value) return std::nullopt;
+        pause_core();
+      }
+    } else {
+      const std::uint32_t seen = word.load(std::memory_order_acquire);
+      if (seen == value) return std::nullopt;
+      nap(word, seen, 2000000);
+    }
+    const double now = now_s();
+    const bool refused = control().state.load(std::memory_order_acquire) == kRefused;
+    if (now - checked < kCheckPeriod && !refused) continue;
+    checked = now;
+    if (refused) {
+      process_->wait(1);   // it is about to leave
+      return death(labels);
+    }
+    if (auto fault = check(now - start, timeout_s, labels)) return fault;
+  }
+}
+
+}  // namespace hone::cpu

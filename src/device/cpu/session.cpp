@@ -1,0 +1,469 @@
+#include "device/cpu/session.h"
+
+#include <time.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/clock.h"
+
+namespace hone::cpu {
+namespace {
+
+constexpr std::size_t kManyBytes = std::size_t{256} << 20, kTooManyBytes = std::size_t{1} << 30;
+constexpr std::uint64_t kDefaultMemory = std::uint64_t{2} << 30;
+constexpr double kQuietPeriod = 20e-6;      // a CPU clock that stands still for so long is asleep
+constexpr double kGrace = 0.05;             // for threads to fall asleep after a call
+constexpr double kReturnAllowance = 60e-6;  // CPU time a worker may use to fall asleep
+constexpr double kAsleepAllowance = 20e-6;  // CPU time while nothing was asked
+constexpr double kAsleepLimit = 2e-3;
+
+// splitmix64
+std::uint64_t mix(std::uint64_t x) {
+  x += 0x9e3779b97f4a7c15u;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+  x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+  return x ^ (x >> 31);
+}
+
+// As many places for each buffer as memory allows without waste.
+std::size_t slots_for(const Workload& workload) {
+  std::size_t inputs = 0, outputs = 0;
+  for (const TensorShape& tensor : workload.tensors) (tensor.role == TensorRole::input ? inputs : outputs) += tensor.bytes();
+  const std::size_t larger = std::max(inputs, outputs);
+  return larger <= kManyBytes ? 3 : larger <= kTooManyBytes ? 2 : 1;
+}
+
+void rest(double seconds, bool spin) {
+  if (spin) {
+    for (const double start = now_s(); now_s() - start < seconds;) pause_core();
+    return;
+  }
+  const timespec time = {0, static_cast<long>(seconds * 1e9)};
+  ::nanosleep(&time, nullptr);
+}
+
+Result<> check_program(const Executable& program, const Workload& workload) {
+  const Plan& plan = program.plan;
+  if (program.modules.size() != plan.modules.size() || program.entry.size() != plan.launches.size())
+    return fail(ErrorKind::internal, "{}: modules or entries do not fit its plan", program.name);
+  const auto known = [&](const std::string& name) {
+    return std::any_of(workload.tensors.begin(), workload.tensors.end(), [&](const TensorShape& tensor) { return tensor.name == name; });
+  };
+  for (const PlanStep& step : plan.launches) {
+    bool fits = true;
+    if (const auto* launch = std::get_if<PlanLaunch>(&step)) {
+      fits = launch->module < program.modules.size() && launch->shared_bytes >= 0;
+      for (const std::int64_t extent : launch->grid) fits = fits && extent >= 1 && extent <= 0x7fffffff;
+      for (const PlanArg& arg : launch->args) {
+        if (arg.kind == ArgKind::tensor_map) return fail(ErrorKind::plan, "{}: the CPU device has no tensor maps", program.name);
+        if (arg.kind == ArgKind::tensor) fits = fits && known(arg.tensor);
+        if (arg.kind == ArgKind::workspace) fits = fits && arg.index < plan.workspaces.size();
+      }
+    } else {
+      const auto& memset = std::get<PlanMemset>(step);
+      fits = memset.tensor.empty() ? memset.workspace < plan.workspaces.size() : known(memset.tensor);
+    }
+    if (!fits) return fail(ErrorKind::internal, "{}: its plan was not validated", program.name);
+  }
+  return {};
+}
+
+}  // namespace
+
+void RunnerPool::prepare(std::shared_ptr<SharedMemory> inputs) {
+  if (inputs_ == inputs && (spare_ || starting_.valid())) return;
+  settle();
+  spare_.reset();
+  inputs_ = std::move(inputs);
+  starting_ = std::async(std::launch::async, [this] { return Runner::start(setup_, *inputs_); });
+}
+
+void RunnerPool::settle() {
+  if (starting_.valid()) spare_ = starting_.get();
+}
+
+Result<std::unique_ptr<Runner>> RunnerPool::take(const std::shared_ptr<SharedMemory>& inputs) {
+  prepare(inputs);
+  settle();
+  Result<std::unique_ptr<Runner>> taken = *std::move(spare_);
+  spare_.reset();
+  // One that died while it waited is no candidate's fault.
+  if (taken && !(*taken)->running()) return Runner::start(setup_, *inputs);
+  return taken;
+}
+
+Result<std::shared_ptr<SharedMemory>> RunnerPool::inputs() {
+  settle();
+  if (inputs_ != nullptr && inputs_.use_count() == 1) return inputs_;
+  HONE_TRY(SharedMemory memory, SharedMemory::create("hone-inputs"));
+  return std::make_shared<SharedMemory>(std::move(memory));
+}
+
+Result<std::unique_ptr<Session>> CpuSession::open(std::shared_ptr<Machine> machine, const SessionSpec& spec) {
+  std::unique_ptr<CpuSession> session(new CpuSession(std::move(machine), spec));
+  HONE_CHECK(session->set_up());
+  return std::unique_ptr<Session>(std::move(session));
+}
+
+Result<> CpuSession::set_up() {
+  secret_ = random_seed();
+  canary_.resize(kPage);
+  for (std::size_t i = 0; i < kPage; i += 8) {
+    const std::uint64_t word = mix(secret_ ^ mix(i));
+    std::memcpy(canary_.data() + i, &word, 8);
+  }
+  const std::size_t slots = slots_for(spec_.workload);
+  input_layout_ = std::make_unique<Layout>(slots);
+  for (const TensorShape& tensor : spec_.workload.tensors) {
+    if (tensor.shape.size() != tensor.strides.size() || tensor.bytes() == 0)
+      return fail(ErrorKind::contract, "workload {}: tensor {} is empty", spec_.workload.id, tensor.name);
+    staged_.emplace_back(tensor.role == TensorRole::output ? 0 : tensor.bytes());
+    input_index_.push_back(0);
+    if (tensor.role != TensorRole::input) continue;
+    input_index_.back() = input_layout_->add({tensor.name, tensor.bytes(), static_cast<std::size_t>(std::max<std::int64_t>(tensor.alignment, 1)), {}, true});
+  }
+  HONE_TRY(input_memory_, machine_->pool.inputs());
+  HONE_CHECK(input_memory_->resize(input_layout_->bytes()));
+  if (input_layout_->bytes() != 0) input_layout_->write_canaries(input_memory_->data(), canary_);
+  machine_->pool.prepare(input_memory_);
+  return {};
+}
+
+CpuSession::~CpuSession() = default;
+
+nlohmann::json CpuSession::add_buffers(Loaded& loaded, const std::vector<PlanWorkspace>& workspaces) const {
+  const std::size_t slots = input_layout_->slots();
+  nlohmann::json buffers = nlohmann::json::array();
+  // Inputs and outputs rotate by themselves: a slot of a call is a pair.
+  const auto describe = [&](const char* arena, const Layout& layout, std::size_t index, bool input) {
+    nlohmann::json offsets = nlohmann::json::array();
+    for (std::size_t pair = 0; pair < slots * slots; ++pair) offsets.push_back(layout.offset(index, input ? pair / slots : pair % slots));
+    buffers.push_back({{"arena", arena}, {"offset", std::move(offsets)}});
+  };
+  loaded.layout = std::make_unique<Layout>(slots);
+  for (std::size_t i = 0; i < spec_.workload.tensors.size(); ++i) {
+    const TensorShape& tensor = spec_.workload.tensors[i];
+    Buffer buffer;
+    buffer.element = size_of(tensor.dtype);
+    if (tensor.role == TensorRole::input) {
+      buffer.use = Use::input;
+      buffer.index = input_index_[i];
+      describe("input", *input_layout_, buffer.index, true);
+    } else {
+      buffer.use = tensor.role == TensorRole::output ? Use::output : Use::persistent;
+      buffer.pristine = staged_[i].empty() ? nullptr : staged_[i].data();
+      buffer.index = loaded.layout->add({tensor.name, tensor.bytes(), static_cast<std::size_t>(std::max<std::int64_t>(tensor.alignment, 1)), runs_of(tensor), true});
+      describe("own", *loaded.layout, buffer.index, false);
+    }
+    loaded.buffers.push_back(buffer);
+  }
+  for (const PlanWorkspace& workspace : workspaces) {
+    Buffer buffer;
+    buffer.use = workspace.zeroed ? Use::zeroed : Use::workspace;
+    buffer.index = loaded.layout->add({workspace.name, static_cast<std::size_t>(std::max<std::int64_t>(workspace.bytes, 1)), kPage, {}, true});
+    describe("own", *loaded.layout, buffer.index, false);
+    loaded.buffers.push_back(buffer);
+  }
+  return buffers;
+}
+
+Result<ProgramId> CpuSession::load(const Executable& program) {
+  HONE_CHECK(check_program(program, spec_.workload));
+  auto loaded = std::make_unique<Loaded>();
+  loaded->labels.program = program.name;
+  nlohmann::json blob = {{"native", false}, {"buffers", add_buffers(*loaded, program.plan.workspaces)}};
+  std::vector<fs::path> objects;
+  for (std::size_t i = 0; i < program.modules.size(); ++i) {
+    objects.push_back(program.modules[i].path);
+    loaded->labels.sources.push_back(program.plan.modules[i].source);
+  }
+  const std::size_t tensors = spec_.workload.tensors.size();
+  const auto tensor_index = [&](const std::string& name) {
+    std::size_t i = 0;
+    while (spec_.workload.tensors[i].name != name) ++i;
+    return i;
+  };
+  std::int64_t shared_bytes = 0;
+  blob["steps"] = nlohmann::json::array();
+  for (std::size_t i = 0; i < program.plan.launches.size(); ++i) {
+    if (const auto* launch = std::get_if<PlanLaunch>(&program.plan.launches[i])) {
+      nlohmann::json args = nlohmann::json::array();
+      for (const PlanArg& arg : launch->args) {
+        if (arg.kind == ArgKind::tensor) args.push_back({{"buffer", tensor_index(arg.tensor)}});
+        else if (arg.kind == ArgKind::workspace) args.push_back({{"buffer", tensors + arg.index}});
+        else args.push_back({{"kind", name_of(arg.kind)}, {"bits", arg.bits}});
+      }
+      blob["steps"].push_back({{"object", launch->module}, {"entry", program.entry[i]}, {"grid", launch->grid}, {"shared", launch->shared_bytes}, {"args", std::move(args)}});
+      loaded->labels.steps.push_back({launch->kernel, launch->grid[0], launch->grid[1]});
+      shared_bytes = std::max(shared_bytes, launch->shared_bytes);
+    } else {
+      const auto& memset = std::get<PlanMemset>(program.plan.launches[i]);
+      const std::size_t buffer = memset.tensor.empty() ? tensors + memset.workspace : tensor_index(memset.tensor);
+      blob["steps"].push_back({{"memset", buffer}, {"bytes", loaded->layout->spec(loaded->buffers[buffer].index).bytes}, {"value", memset.value}});
+      loaded->labels.steps.emplace_back();
+    }
+  }
+  blob["shared"] = nlohmann::json::array();
+  if (shared_bytes > 0) {
+    for (std::size_t worker = 0; worker < machine_->topology.worker_cores.size(); ++worker) {
+      const std::size_t index = loaded->layout->add({fmt::format("shared memory of worker {}", worker), static_cast<std::size_t>(shared_bytes), 64, {}, false});
+      if (worker == 0) loaded->scratch = index;
+      blob["shared"].push_back(loaded->layout->offset(index, 0));
+    }
+  }
+  return start(std::move(loaded), std::move(blob), objects);
+}
+
+Result<ProgramId> CpuSession::load(const NativeBaseline& baseline) {
+  auto loaded = std::make_unique<Loaded>();
+  loaded->labels.program = baseline.name;
+  loaded->labels.native = true;
+  loaded->labels.sources = {baseline.path.filename().string()};
+  nlohmann::json blob = {{"native", true}, {"buffers", add_buffers(*loaded, {})}, {"shared", nlohmann::json::array()}};
+  nlohmann::json axes = nlohmann::json::array(), tensors = nlohmann::json::array();
+  for (const auto& [name, values] : spec_.workload.axes) axes.push_back({{"name", name}, {"values", values}});
+  for (std::size_t i = 0; i < spec_.workload.tensors.size(); ++i) {
+    const TensorShape& tensor = spec_.workload.tensors[i];
+    tensors.push_back({{"name", tensor.name}, {"dtype", static_cast<int>(tensor.dtype)}, {"shape", tensor.shape}, {"strides", tensor.strides}, {"buffer", i}});
+  }
+  blob["task"] = {{"workload", spec_.workload.id}, {"axes", std::move(axes)}, {"tensors", std::move(tensors)}, {"workers", machine_->topology.worker_cores.size()}};
+  return start(std::move(loaded), std::move(blob), {baseline.path});
+}
+
+Result<ProgramId> CpuSession::start(std::unique_ptr<Loaded> loaded, nlohmann::json blob, const std::vector<fs::path>& objects) {
+  HONE_TRY(loaded->runner, machine_->pool.take(input_memory_));
+  machine_->pool.prepare(input_memory_);
+  Runner& runner = *loaded->runner;
+  blob["objects"] = nlohmann::json::array();
+  for (std::size_t i = 0; i < objects.size(); ++i) {
+    HONE_TRY(std::string inside, runner.place(objects[i], fmt::format("{}.so", i)));
+    blob["objects"].push_back(std::move(inside));
+  }
+  blob["slots"] = input_layout_->slots() * input_layout_->slots();
+  blob["guards"] = {{"input", input_layout_->guard_pages()}, {"own", loaded->layout->guard_pages()}};
+  const std::string text = blob.dump();
+  const std::size_t blob_offset = loaded->layout->bytes();
+  HONE_CHECK(runner.arena().resize((blob_offset + text.size() + kPage - 1) / kPage * kPage));
+  HONE_CHECK(runner.arena().seal());
+  std::memcpy(runner.arena().data() + blob_offset, text.data(), text.size());
+  loaded->layout->write_canaries(runner.arena().data(), canary_);
+  loaded->labels.objects = objects;
+  loaded->labels.inputs = input_layout_.get();
+  loaded->labels.own = loaded->layout.get();
+  // A baseline may build its library's plans, and look at the tensors, when it is opened.
+  refill(*loaded);
+  Runner::Order order;
+  order.blob_offset = blob_offset;
+  order.blob_bytes = text.size();
+  order.input_bytes = input_memory_->size();
+  order.memory_bytes = spec_.memory_bytes != 0 ? spec_.memory_bytes : kDefaultMemory;
+  order.timeout_s = spec_.load_timeout_s;
+  if (auto fault = runner.load(order, loaded->labels)) return fail(*std::move(fault));
+  if (loaded->labels.native) {
+    const char* text_at = runner.control().description;
+    loaded->description.assign(text_at, ::strnlen(text_at, sizeof runner.control().description));
+  }
+  for (const double start_s = now_s(); now_s() - start_s < kGrace;) {
+    const auto before = runner.cpu_s();
+    rest(kQuietPeriod, false);
+    loaded->idle_cpu_s = runner.cpu_s().value_or(0);
+    if (before == loaded->idle_cpu_s) break;
+  }
+  programs_.push_back(std::move(loaded));
+  return programs_.size() - 1;
+}
+
+void CpuSession::unload(ProgramId id) {
+  if (id < programs_.size()) programs_[id].reset();
+}
+
+Result<CpuSession::Loaded*> CpuSession::find(ProgramId id) {
+  if (id >= programs_.size() || programs_[id] == nullptr) return fail(ErrorKind::internal, "the device has no program {} loaded", id);
+  return programs_[id].get();
+}
+
+std::vector<HostTensor> CpuSession::inputs() {
+  std::vector<HostTensor> out;
+  for (std::size_t i = 0; i < spec_.workload.tensors.size(); ++i)
+    if (!staged_[i].empty()) out.push_back({spec_.workload.tensors[i], staged_[i].data()});
+  return out;
+}
+
+Result<> CpuSession::commit_inputs() {
+  input_slot_ = (input_slot_ + 1) % static_cast<std::uint32_t>(input_layout_->slots());
+  for (std::size_t i = 0; i < staged_.size(); ++i) {
+    if (spec_.workload.tensors[i].role != TensorRole::input) continue;
+    std::memcpy(input_memory_->data() + input_layout_->offset(input_index_[i], input_slot_), staged_[i].data(), staged_[i].size());
+  }
+  return {};
+}
+
+// Runners have the inputs' memory mapped for reading, from a descriptor that was opened for reading.
+Result<bool> CpuSession::inputs_intact() { return true; }
+
+std::byte* CpuSession::bytes_of(const Loaded& loaded, const Buffer& buffer, std::size_t slot) const {
+  return loaded.runner->arena().data() + loaded.layout->offset(buffer.index, slot);
+}
+
+void CpuSession::refill(Loaded& loaded) {
+  for (std::size_t i = 0; i < loaded.buffers.size(); ++i) {
+    Buffer& buffer = loaded.buffers[i];
+    if (buffer.use == Use::input) continue;
+    std::byte* at = bytes_of(loaded, buffer, loaded.slot);
+    const BufferSpec& spec = loaded.layout->spec(buffer.index);
+    const std::uint64_t random = mix(secret_ + ++draws_);
+    switch (buffer.use) {
+      case Use::output:
+        buffer.poison = poison_pattern(spec_.workload.tensors[i].dtype, random);
+        fill_pattern(at, spec.bytes, spec.runs, buffer.poison, buffer.element);
+        break;
+      case Use::persistent:
+        for (const Run& run : spec.runs) std::memcpy(at + run.begin, buffer.pristine + run.begin, run.bytes);
+        break;
+      case Use::zeroed:
+        std::memset(at, 0, spec.bytes);
+        break;
+      default:   // NaN as whatever floating type it is read
+        fill_pattern(at, spec.bytes, spec.runs, 0x7ff87ff87ff87ff8u | (random & 0x8007800780078007u), 8);
+    }
+  }
+  if (!loaded.scratch) return;
+  for (std::size_t index = *loaded.scratch; index < loaded.layout->count(); ++index) {
+    const BufferSpec& spec = loaded.layout->spec(index);
+    fill_pattern(loaded.runner->arena().data() + loaded.layout->offset(index, 0), spec.bytes, spec.runs, 0x7ff87ff87ff87ff8u | (mix(secret_ + ++draws_) & 0x8007800780078007u), 8);
+  }
+}
+
+// A baseline's library may let its threads spin for a while after it has returned.
+void CpuSession::await_quiet() const {
+  for (const double start_s = now_s(); now_s() - start_s < kGrace;) {
+    double before = 0, after = 0;
+    for (const auto& each : programs_)
+      if (each != nullptr) before += each->runner->cpu_s().value_or(0);
+    rest(kQuietPeriod, false);
+    for (const auto& each : programs_)
+      if (each != nullptr) after += each->runner->cpu_s().value_or(0);
+    if (before == after) return;
+  }
+}
+
+// Between calls every thread sleeps: its CPU clock stands still.
+void CpuSession::check_asleep(Loaded& loaded) {
+  if (loaded.fault || loaded.labels.native) return;
+  const auto now = loaded.runner->cpu_s();
+  if (!now) return;   // it died; the next call says how
+  const double used = *now - loaded.idle_cpu_s;
+  loaded.idle_cpu_s = *now;
+  if (used > kAsleepAllowance) loaded.owed_s += used;
+  if (used <= kAsleepLimit) return;
+  loaded.fault = make_error(ErrorKind::late_work, "{} used {:.3f} ms of CPU time between two calls", loaded.labels.program, used * 1e3)
+                     .with_hint("everything that a kernel does is done when its launches have returned");
+}
+
+std::optional<Error> CpuSession::late_work(Loaded& loaded, double extra_s, bool busy) const {
+  const auto workers = static_cast<double>(machine_->topology.worker_cores.size());
+  if (busy)
+    return make_error(ErrorKind::late_work, "{} was still busy {:.0f} ms after it had reported the end of its launches", loaded.labels.program, kGrace * 1e3)
+        .with_hint("everything that a kernel does is done when its launches have returned");
+  // One such call can be the machine's doing (a virtual core taken away for a while); it is charged
+  // for in any case. Three near one another are the program's.
+  if (extra_s > kReturnAllowance * workers) loaded.suspicions += 10;
+  else loaded.suspicions = std::max(0, loaded.suspicions - 1);
+  if (loaded.suspicions <= 20) return std::nullopt;
+  return make_error(ErrorKind::late_work, "{} kept working after it had reported the end of its launches, {:.3f} ms of CPU time the last time", loaded.labels.program, extra_s * 1e3)
+      .with_hint("everything that a kernel does is done when its launches have returned");
+}
+
+std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
+  Runner& runner = *loaded.runner;
+  Doorbell& bell = runner.control().bell;
+  const bool spin = !machine_->topology.clock_core_shared;
+  const Patience patience = spin ? Patience::spin : Patience::sleep;
+  const std::uint32_t number = ++loaded.calls;
+  bell.slot.store(input_slot_ * static_cast<std::uint32_t>(input_layout_->slots()) + loaded.slot, std::memory_order_relaxed);
+  const double before_s = runner.cpu_s().value_or(0);
+  set(bell.call, number, Patience::sleep);
+  if (auto fault = runner.wait(bell.armed, number, patience, spec_.call_timeout_s, loaded.labels)) return fault;
+  const double armed_s = runner.cpu_s().value_or(before_s);
+  const std::uint64_t begin = now_ns();
+  set(bell.go, number, patience);
+  if (auto fault = runner.wait(bell.done, number, patience, spec_.call_timeout_s, loaded.labels)) return fault;
+  result.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
+
+  // Falling asleep takes some CPU time; more than that is work that should have been done before.
+  const auto ended_s = runner.cpu_s();
+  std::optional<double> latest_s = ended_s;
+  bool busy = true;
+  for (const double start_s = now_s(); busy && latest_s && now_s() - start_s < kGrace;) {
+    rest(kQuietPeriod, spin);
+    const auto now = runner.cpu_s();
+    busy = now != latest_s;
+    latest_s = now;
+  }
+  if (!latest_s) return runner.wait(bell.call, 0, Patience::sleep, 0, loaded.labels);   // it died after the end
+  result.extra_cpu_s = *latest_s - *ended_s;
+  loaded.idle_cpu_s = *latest_s;
+  if (loaded.labels.native) return std::nullopt;
+  const double allowance = kReturnAllowance * static_cast<double>(machine_->topology.worker_cores.size());
+  result.seconds += std::max(0.0, result.extra_cpu_s - allowance) + std::max(0.0, armed_s - before_s - allowance) + std::exchange(loaded.owed_s, 0.0);
+  return late_work(loaded, result.extra_cpu_s, busy);
+}
+
+Result<CallResult> CpuSession::call(ProgramId id, const CallOptions& options) {
+  HONE_TRY(Loaded* loaded, find(id));
+  CallResult result;
+  check_asleep(*loaded);
+  if (!loaded->fault) loaded->fault = loaded->runner->check(0, 1, loaded->labels);
+  if (!loaded->fault) {
+    loaded->slot = (loaded->slot + 1) % static_cast<std::uint32_t>(loaded->layout->slots());
+    refill(*loaded);
+    Pin pin;
+    if (options.timed) {
+      machine_->pool.settle();
+      await_quiet();
+      machine_->flusher.flush(pin);
+    } else {
+      pin.to(machine_->topology.clock_core);
+    }
+    loaded->fault = ring(*loaded, result);
+  }
+  result.fault = loaded->fault;
+  return result;
+}
+
+Result<std::size_t> CpuSession::own_tensor(const std::string& tensor) const {
+  for (std::size_t i = 0; i < spec_.workload.tensors.size(); ++i)
+    if (spec_.workload.tensors[i].name == tensor && spec_.workload.tensors[i].role != TensorRole::input) return i;
+  return fail(ErrorKind::internal, "workload {} has no output or persistent tensor {}", spec_.workload.id, tensor);
+}
+
+Result<std::span<const std::byte>> CpuSession::output(ProgramId id, const std::string& tensor) {
+  HONE_TRY(Loaded* loaded, find(id));
+  HONE_TRY(const std::size_t index, own_tensor(tensor));
+  return std::span<const std::byte>(bytes_of(*loaded, loaded->buffers[index], loaded->slot), spec_.workload.tensors[index].bytes());
+}
+
+bool CpuSession::is_poison(ProgramId id, const std::string& tensor, std::size_t offset) {
+  const auto loaded = find(id);
+  const auto index = own_tensor(tensor);
+  if (!loaded || !index) return false;
+  const Buffer& buffer = (*loaded)->buffers[*index];
+  if (buffer.use != Use::output || offset + buffer.element > spec_.workload.tensors[*index].bytes()) return false;
+  return std::memcmp(bytes_of(**loaded, buffer, (*loaded)->slot) + offset, &buffer.poison, buffer.element) == 0;
+}
+
+Result<std::vector<GuardDamage>> CpuSession::guards(ProgramId id) {
+  HONE_TRY(Loaded* loaded, find(id));
+  const bool was_well = !loaded->fault;
+  check_asleep(*loaded);
+  if (was_well && loaded->fault) return fail(*loaded->fault);
+  return loaded->layout->check_canaries(loaded->runner->arena().data(), canary_);
+}
+
+std::string CpuSession::describe(ProgramId id) {
+  const auto loaded = find(id);
+  return loaded ? (*loaded)->description : std::string();
+}
+
+}  // namespace hone::cpu
