@@ -98,8 +98,7 @@ class Filler {
         make_bell_best(words(stream_, first, count, 2), count, bell_scale(1.0f), to);
         const std::uint32_t* choice = words(stream_ | kSparseStream, first, count, 1);
         const auto one_of = static_cast<std::uint64_t>(distribution_.high);
-        for (std::size_t i = 0; i < count; ++i)
-          if (below(choice[i], one_of) != 0) to[i] = 0;
+        for (std::size_t i = 0; i < count; ++i) to[i] = below(choice[i], one_of) == 0 ? to[i] : 0.0f;
         return store(count, out);
       }
       case Kind::log_scale: {
@@ -129,14 +128,16 @@ class Filler {
     const auto least = static_cast<std::int64_t>(distribution_.low);
     const auto choices = static_cast<std::uint64_t>(distribution_.high - distribution_.low) + 1;
     const std::size_t size = size_of(dtype_);
+    if (distribution_.kind == Kind::integers && is_floating(dtype_)) {
+      float* const to = values(out);
+      for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<float>(least + below(from[i], choices));
+      return store(count, out);
+    }
     for (std::size_t i = 0; i < count; ++i) {
       const std::int64_t value = least + below(from[i], choices);
       if (distribution_.kind == Kind::bits) std::memcpy(out + i * size, &value, size);   // little-endian
-      else if (is_floating(dtype_)) values_[i] = static_cast<float>(value);
       else store_element(dtype_, static_cast<double>(value), out + i * size);
     }
-    if (distribution_.kind == Kind::integers && is_floating(dtype_))
-      for (std::size_t i = 0; i < count; ++i) store_element(dtype_, static_cast<double>(values_[i]), out + i * size);
   }
 
   // Where binary32 values are made: in place when that is the element type.

@@ -428,6 +428,8 @@ class Loader {
       if (!folder && !task_.files.contains(spec.source))
         return bad(pointer + "/source", "{} is neither a file nor a folder with a plan.cpp in the task's folder", spec.source);
       spec.kind = folder ? BaselineSpec::Kind::program : BaselineSpec::Kind::native;
+      if (value.contains("flags")) spec.flags = value["flags"].get<std::vector<std::string>>();
+      if (folder && !spec.flags.empty()) return bad(pointer + "/flags", "a kernel program's flags are in its candidate.yaml");
       for (const json& each : value.value("link", json::array())) {
         const std::string library = each.get<std::string>();
         if (!is_word(library, "-+.")) return bad(pointer + "/link", "\"{}\" cannot be the name of a library", library);

@@ -54,6 +54,7 @@ struct BaselineSpec {
   std::string name;                                  // "onednn"
   Kind kind = Kind::native;
   std::string source;                                // native: file; program: folder, beside task.yaml
+  std::vector<std::string> flags;                    // further compiler flags: "-fopenmp"
   std::vector<std::string> link;                     // as the compiler takes them: "-ldnnl"
 };
 

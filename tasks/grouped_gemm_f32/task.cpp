@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -91,11 +92,10 @@ void hone_oracle(const hone::TaskCall* call) {
   const auto* rows = call->data<std::int32_t>("rows");
   double* d = call->tensor("D").reference;
   const Int n = call->axis("N"), k = call->axis("K");
-  double* row = new double[static_cast<std::size_t>(k)];
+  std::vector<double> row(static_cast<std::size_t>(k));
   for (Int g = 0; g < call->axis("G"); ++g)
     for (Int i = starts[g]; i < starts[g] + rows[g]; ++i) {
-      for (Int c = 0; c < k; ++c) row[c] = static_cast<double>(a[i * k + c]);
-      for (Int j = 0; j < n; ++j) d[i * n + j] = dot(row, b + (g * n + j) * k, k);
+      for (Int c = 0; c < k; ++c) row[static_cast<std::size_t>(c)] = static_cast<double>(a[i * k + c]);
+      for (Int j = 0; j < n; ++j) d[i * n + j] = dot(row.data(), b + (g * n + j) * k, k);
     }
-  delete[] row;
 }
