@@ -1,0 +1,48 @@
+// Compiled artifacts by content: <cache>/artifacts/<kk>/<key>/{artifact,meta.json}.
+//
+// An entry appears by one rename of a folder whose files are synced, so a reader sees a whole entry
+// or none. The key's lock (flock) is held from the second look to the rename: one compile of a key
+// at a time, over threads and processes; a killed process frees it. Scratch folders carry their key
+// in their name and are swept by whoever finds that key's lock free.
+#ifndef HONE_TOOLCHAIN_CACHE_H
+#define HONE_TOOLCHAIN_CACHE_H
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/fs.h"
+#include "toolchain/toolchain.h"
+
+namespace hone {
+
+class ArtifactCache {
+ public:
+  explicit ArtifactCache(fs::path dir) : dir_(std::move(dir)) {}
+
+  // A hit whose size and sha256 are those recorded and whose system headers are unchanged. An entry
+  // that is torn, corrupted or stale is removed and not returned.
+  Result<std::optional<Artifact>> find(const std::string& key) const;
+
+  Result<FileLock> lock(const std::string& key) const;
+  // The caller holds the key's lock for the two below. `scratch` begins empty.
+  Result<fs::path> scratch(const std::string& key) const;
+  // Moves `bytes` into place. `artifact` gets path, sha256 and key. `headers` are files of the
+  // system that were read.
+  Result<Artifact> publish(const std::string& key, const fs::path& scratch, Artifact artifact, ArtifactKind kind,
+                           std::string_view bytes, const std::vector<std::string>& headers) const;
+  // Removes abandoned scratch folders of other keys.
+  void sweep(const std::string& own_key) const;
+
+ private:
+  fs::path entry(const std::string& key) const { return dir_ / "artifacts" / key.substr(0, 2) / key; }
+  fs::path dir_;
+};
+
+// The absolute paths in a compiler's dependency file (make syntax).
+std::vector<std::string> system_headers(std::string_view dependency_file);
+
+}  // namespace hone
+
+#endif
