@@ -23,6 +23,7 @@ constexpr std::size_t kOutputKept = 64 * 1024;
 constexpr std::uint64_t kOutputLimit = std::uint64_t{1} << 20;   // of a whole life
 constexpr std::uint64_t kLoadSlack = std::uint64_t{128} << 20;   // address space of shared objects and their libraries
 constexpr double kCheckPeriod = 1e-3;
+constexpr double kStall = 20e-6;           // 64 looks take about a microsecond
 
 // Everything that a program sees of an environment; the baselines' libraries read it. Nothing of the
 // caller's can slow a baseline or help a candidate.
@@ -79,14 +80,19 @@ Result<std::unique_ptr<Runner>> Runner::start(const RunnerSetup& setup, const Sh
   // In the order of their creation: worker by worker.
   const std::vector<int> threads = runner->threads();
   if (threads.size() != workers) return fail(ErrorKind::device, "the runner has {} threads instead of {}", threads.size(), workers);
-  for (std::size_t i = 0; i < workers; ++i)
+  for (std::size_t i = 0; i < workers; ++i) {
     if (!restrict_to(threads[i], std::span<const int>(&setup.topology.worker_cores[i], 1)))
       return fail(ErrorKind::device, "cannot keep a worker on core {}: {}", setup.topology.worker_cores[i], std::strerror(errno));
+    const int fd = ::open(fmt::format("/proc/{}/task/{}/stat", runner->pid(), threads[i]).c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return fail(ErrorKind::device, "cannot watch a worker: {}", std::strerror(errno));
+    runner->states_.push_back(fd);
+  }
   return runner;
 }
 
 Runner::~Runner() {
   if (process_ != nullptr) process_->kill();
+  for (const int fd : states_) ::close(fd);
 }
 
 std::vector<int> Runner::threads() const {
@@ -98,6 +104,25 @@ std::vector<int> Runner::threads() const {
   ::closedir(folder);
   std::sort(out.begin(), out.end());
   return out;
+}
+
+bool Runner::asleep() const {
+  const auto waits = [](int fd) {
+    char text[256];   // "1234 (hone-runner) S ..."
+    const ssize_t n = ::pread(fd, text, sizeof text, 0);
+    if (n <= 0) return true;   // gone
+    const std::string_view line(text, static_cast<std::size_t>(n));
+    const std::size_t name_end = line.rfind(") ");
+    return name_end != std::string_view::npos && name_end + 2 < line.size() && line[name_end + 2] != 'R' && line[name_end + 2] != 'D';
+  };
+  if (!own_threads_) return std::all_of(states_.begin(), states_.end(), waits);
+  for (const int thread : threads()) {
+    const int fd = ::open(fmt::format("/proc/{}/task/{}/stat", pid(), thread).c_str(), O_RDONLY | O_CLOEXEC);
+    const bool waiting = fd < 0 || waits(fd);
+    if (fd >= 0) ::close(fd);
+    if (!waiting) return false;
+  }
+  return true;
 }
 
 std::optional<double> Runner::cpu_s() const {
@@ -118,6 +143,7 @@ Result<std::string> Runner::place(const fs::path& object, const std::string& nam
 std::optional<Error> Runner::load(const Order& order, const Labels& labels) {
   Control& shared = control();
   const std::size_t workers = setup_.topology.worker_cores.size();
+  own_threads_ = labels.native;
   // A library's own threads are to be on the workers' cores too, and inherit this thread's.
   if (labels.native) restrict_to(pid(), setup_.topology.worker_cores);
   const std::uint64_t space = address_space(pid()) + arena_.size() + order.input_bytes + order.memory_bytes + kLoadSlack;
@@ -163,11 +189,15 @@ std::optional<Error> Runner::check(double waited_s, double timeout_s, const Labe
 
 std::optional<Error> Runner::wait(const Word& word, std::uint32_t value, Patience patience, double timeout_s, const Labels& labels) {
   const double start = now_s();
-  double checked = start;
+  double checked = start, looked = start;
+  stalled_s_ = 0;
   for (;;) {
     if (patience == Patience::spin) {
       for (int i = 0; i < 64; ++i) {
-        if (word.load(std::memory_order_acquire) == value) return std::nullopt;
+        if (word.load(std::memory_order_acquire) == value) {
+          if (i == 0 && now_s() - looked > kStall) stalled_s_ += now_s() - looked;
+          return std::nullopt;
+        }
         pause_core();
       }
     } else {
@@ -176,6 +206,8 @@ std::optional<Error> Runner::wait(const Word& word, std::uint32_t value, Patienc
       nap(word, seen, 2000000);
     }
     const double now = now_s();
+    if (now - looked > kStall) stalled_s_ += now - looked;
+    looked = now;
     const bool refused = control().state.load(std::memory_order_acquire) == kRefused;
     if (now - checked < kCheckPeriod && !refused) continue;
     checked = now;

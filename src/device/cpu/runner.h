@@ -62,11 +62,16 @@ class Runner {
   // Waits until the runner has set the word, spinning or asleep. A fault when it died, was too slow
   // or too loud; then it is killed.
   std::optional<Error> wait(const Word& word, std::uint32_t value, Patience patience, double timeout_s, const Labels& labels);
+  // Of the last spinning wait: time in which this thread was not looking, since something else ran here.
+  double stalled_s() const { return stalled_s_; }
   // Kills it when it has died, or when `waited_s` is beyond `timeout_s`, or its output beyond the limit.
   std::optional<Error> check(double waited_s, double timeout_s, const Labels& labels);
 
-  // CPU time of all its threads so far; no value once it is gone.
+  // CPU time of all its threads; no value once it is gone. The system brings this up to date when a
+  // thread falls asleep: exact while asleep(), up to a timer tick old while something runs.
   std::optional<double> cpu_s() const;
+  // Every thread waits: nothing runs or could run.
+  bool asleep() const;
   bool running() { return process_->running(); }
   pid_t pid() const { return process_->pid(); }
 
@@ -81,6 +86,9 @@ class Runner {
   SharedMemory control_, arena_;
   std::unique_ptr<JailedProcess> process_;
   clockid_t cpu_clock_ = 0;
+  std::vector<int> states_;              // /proc/<pid>/task/<tid>/stat of each worker, open
+  double stalled_s_ = 0;
+  bool own_threads_ = false;             // a baseline's library starts others
 };
 
 }  // namespace hone::cpu

@@ -12,11 +12,15 @@ namespace {
 
 constexpr std::size_t kManyBytes = std::size_t{256} << 20, kTooManyBytes = std::size_t{1} << 30;
 constexpr std::uint64_t kDefaultMemory = std::uint64_t{2} << 30;
-constexpr double kQuietPeriod = 20e-6;      // a CPU clock that stands still for so long is asleep
 constexpr double kGrace = 0.05;             // for threads to fall asleep after a call
-constexpr double kReturnAllowance = 60e-6;  // CPU time a worker may use to fall asleep
-constexpr double kAsleepAllowance = 20e-6;  // CPU time while nothing was asked
-constexpr double kAsleepLimit = 2e-3;
+constexpr double kOutsideAllowance = 60e-6; // CPU time that a worker may use to wake up and to fall asleep
+constexpr double kAsleepAllowance = 5e-6;   // CPU time while nothing was asked
+constexpr double kAsleepLimit = 1e-3;
+constexpr double kPollPeriod = 5e-6;
+
+Error late(std::string message) {
+  return Error{ErrorKind::late_work, std::move(message)}.with_hint("everything that a kernel does is done when its launches have returned");
+}
 
 // splitmix64
 std::uint64_t mix(std::uint64_t x) {
@@ -264,12 +268,8 @@ Result<ProgramId> CpuSession::start(std::unique_ptr<Loaded> loaded, nlohmann::js
     const char* text_at = runner.control().description;
     loaded->description.assign(text_at, ::strnlen(text_at, sizeof runner.control().description));
   }
-  for (const double start_s = now_s(); now_s() - start_s < kGrace;) {
-    const auto before = runner.cpu_s();
-    rest(kQuietPeriod, false);
-    loaded->idle_cpu_s = runner.cpu_s().value_or(0);
-    if (before == loaded->idle_cpu_s) break;
-  }
+  if (!await_sleep(*loaded) && !loaded->labels.native) return fail(late(fmt::format("{} is busy although nothing was asked of it", loaded->labels.program)));
+  loaded->idle_cpu_s = runner.cpu_s().value_or(0);
   programs_.push_back(std::move(loaded));
   return programs_.size() - 1;
 }
@@ -335,79 +335,71 @@ void CpuSession::refill(Loaded& loaded) {
   }
 }
 
-// A baseline's library may let its threads spin for a while after it has returned.
-void CpuSession::await_quiet() const {
-  for (const double start_s = now_s(); now_s() - start_s < kGrace;) {
-    double before = 0, after = 0;
-    for (const auto& each : programs_)
-      if (each != nullptr) before += each->runner->cpu_s().value_or(0);
-    rest(kQuietPeriod, false);
-    for (const auto& each : programs_)
-      if (each != nullptr) after += each->runner->cpu_s().value_or(0);
-    if (before == after) return;
-  }
+bool CpuSession::await_sleep(const Loaded& loaded) const {
+  for (const double start_s = now_s(); !loaded.runner->asleep(); rest(kPollPeriod, !machine_->topology.clock_core_shared))
+    if (now_s() - start_s > kGrace) return false;
+  return true;
 }
 
-// Between calls every thread sleeps: its CPU clock stands still.
+// A baseline's library may let its threads spin for a while after it has returned.
+void CpuSession::await_quiet() const {
+  for (const auto& each : programs_)
+    if (each != nullptr) await_sleep(*each);
+}
+
+// Between calls every thread sleeps and its CPU clock stands still.
 void CpuSession::check_asleep(Loaded& loaded) {
   if (loaded.fault || loaded.labels.native) return;
+  const bool asleep = loaded.runner->asleep();
   const auto now = loaded.runner->cpu_s();
   if (!now) return;   // it died; the next call says how
   const double used = *now - loaded.idle_cpu_s;
   loaded.idle_cpu_s = *now;
   if (used > kAsleepAllowance) loaded.owed_s += used;
-  if (used <= kAsleepLimit) return;
-  loaded.fault = make_error(ErrorKind::late_work, "{} used {:.3f} ms of CPU time between two calls", loaded.labels.program, used * 1e3)
-                     .with_hint("everything that a kernel does is done when its launches have returned");
+  if (!asleep) loaded.fault = late(fmt::format("{} is busy between two calls", loaded.labels.program));
+  else if (used > kAsleepLimit) loaded.fault = late(fmt::format("{} used {:.3f} ms of CPU time between two calls", loaded.labels.program, used * 1e3));
 }
 
-std::optional<Error> CpuSession::late_work(Loaded& loaded, double extra_s, bool busy) const {
-  const auto workers = static_cast<double>(machine_->topology.worker_cores.size());
-  if (busy)
-    return make_error(ErrorKind::late_work, "{} was still busy {:.0f} ms after it had reported the end of its launches", loaded.labels.program, kGrace * 1e3)
-        .with_hint("everything that a kernel does is done when its launches have returned");
-  // One such call can be the machine's doing (a virtual core taken away for a while); it is charged
-  // for in any case. Three near one another are the program's.
-  if (extra_s > kReturnAllowance * workers) loaded.suspicions += 10;
+// One such call can be the machine's doing (a virtual core taken away for a while); it is charged for
+// in any case. Three near one another are the program's.
+std::optional<Error> CpuSession::judge_extra(Loaded& loaded, double extra_s, double allowed_s) const {
+  if (extra_s > allowed_s) loaded.suspicions += 10;
   else loaded.suspicions = std::max(0, loaded.suspicions - 1);
   if (loaded.suspicions <= 20) return std::nullopt;
-  return make_error(ErrorKind::late_work, "{} kept working after it had reported the end of its launches, {:.3f} ms of CPU time the last time", loaded.labels.program, extra_s * 1e3)
-      .with_hint("everything that a kernel does is done when its launches have returned");
+  return late(fmt::format("{} goes on working after it has reported the end of its launches, with {:.3f} ms of CPU time the last time", loaded.labels.program, extra_s * 1e3));
 }
 
 std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
   Runner& runner = *loaded.runner;
   Doorbell& bell = runner.control().bell;
-  const bool spin = !machine_->topology.clock_core_shared;
-  const Patience patience = spin ? Patience::spin : Patience::sleep;
+  const Patience patience = machine_->topology.clock_core_shared ? Patience::sleep : Patience::spin;
   const std::uint32_t number = ++loaded.calls;
   bell.slot.store(input_slot_ * static_cast<std::uint32_t>(input_layout_->slots()) + loaded.slot, std::memory_order_relaxed);
-  const double before_s = runner.cpu_s().value_or(0);
+  const std::uint64_t rung = now_ns();
   set(bell.call, number, Patience::sleep);
+  const std::uint64_t waking = now_ns();
   if (auto fault = runner.wait(bell.armed, number, patience, spec_.call_timeout_s, loaded.labels)) return fault;
-  const double armed_s = runner.cpu_s().value_or(before_s);
+  const double stalled_s = runner.stalled_s() + static_cast<double>(waking - rung) * 1e-9;
   const std::uint64_t begin = now_ns();
   set(bell.go, number, patience);
   if (auto fault = runner.wait(bell.done, number, patience, spec_.call_timeout_s, loaded.labels)) return fault;
-  result.seconds = static_cast<double>(now_ns() - begin) * 1e-9;
-
-  // Falling asleep takes some CPU time; more than that is work that should have been done before.
-  const auto ended_s = runner.cpu_s();
-  std::optional<double> latest_s = ended_s;
-  bool busy = true;
-  for (const double start_s = now_s(); busy && latest_s && now_s() - start_s < kGrace;) {
-    rest(kQuietPeriod, spin);
-    const auto now = runner.cpu_s();
-    busy = now != latest_s;
-    latest_s = now;
-  }
-  if (!latest_s) return runner.wait(bell.call, 0, Patience::sleep, 0, loaded.labels);   // it died after the end
-  result.extra_cpu_s = *latest_s - *ended_s;
-  loaded.idle_cpu_s = *latest_s;
+  const std::uint64_t end = now_ns();
+  result.seconds = static_cast<double>(end - begin) * 1e-9;
   if (loaded.labels.native) return std::nullopt;
-  const double allowance = kReturnAllowance * static_cast<double>(machine_->topology.worker_cores.size());
-  result.seconds += std::max(0.0, result.extra_cpu_s - allowance) + std::max(0.0, armed_s - before_s - allowance) + std::exchange(loaded.owed_s, 0.0);
-  return late_work(loaded, result.extra_cpu_s, busy);
+
+  if (!await_sleep(loaded)) return late(fmt::format("{} was still busy {:.0f} ms after it had reported the end of its launches", loaded.labels.program, kGrace * 1e3));
+  const auto latest = runner.cpu_s();
+  if (!latest) return runner.wait(bell.call, 0, Patience::sleep, 0, loaded.labels);   // it died after the end
+  const auto workers = static_cast<double>(machine_->topology.worker_cores.size());
+  const double used = *latest - std::exchange(loaded.idle_cpu_s, *latest), allowed = kOutsideAllowance * workers;
+  // No thread can have used more than the wall time from the ring to the end: the rest was after it.
+  result.extra_cpu_s = std::max(0.0, used - workers * static_cast<double>(end - rung) * 1e-9);
+  if (patience == Patience::sleep) return judge_extra(loaded, result.extra_cpu_s, allowed);
+  // Every worker runs from `go` to `done`. What it used beyond that is what waking up and falling asleep
+  // takes, and spinning while this thread was kept from ringing, or hidden work: that is charged.
+  const double outside = used - workers * (result.seconds + stalled_s);
+  result.seconds += std::max(0.0, outside - allowed) + std::exchange(loaded.owed_s, 0.0);
+  return judge_extra(loaded, result.extra_cpu_s, allowed);
 }
 
 Result<CallResult> CpuSession::call(ProgramId id, const CallOptions& options) {

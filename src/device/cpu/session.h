@@ -83,8 +83,8 @@ class CpuSession final : public Session {
     std::string description;
     std::uint32_t slot = 0, calls = 0;
     double idle_cpu_s = 0;               // its CPU clock when it was last seen asleep
-    double owed_s = 0;                   // CPU time used in between, charged to the next call
-    int suspicions = 0;                  // recent calls with more CPU time after their end than a return takes
+    double owed_s = 0;                   // CPU time used between calls, charged to the next one
+    int suspicions = 0;                  // by recent calls that used CPU time outside their timed span
   };
 
   CpuSession(std::shared_ptr<Machine> machine, SessionSpec spec) : machine_(std::move(machine)), spec_(std::move(spec)) {}
@@ -97,7 +97,8 @@ class CpuSession final : public Session {
   void refill(Loaded& loaded);
   void await_quiet() const;
   std::optional<Error> ring(Loaded& loaded, CallResult& result);
-  std::optional<Error> late_work(Loaded& loaded, double extra_s, bool busy) const;
+  bool await_sleep(const Loaded& loaded) const;
+  std::optional<Error> judge_extra(Loaded& loaded, double extra_s, double allowed_s) const;
   void check_asleep(Loaded& loaded);
 
   std::shared_ptr<Machine> machine_;
