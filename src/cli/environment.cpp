@@ -1,6 +1,5 @@
 #include <charconv>
 #include <csignal>
-#include <cstdio>
 
 #include "base/fs.h"
 #include "cli/startup.h"
@@ -40,8 +39,6 @@ Result<int> workers_from(const char* text) {
 
 Result<std::unique_ptr<Environment>> open_environment(const Global& global) {
   const SandboxMode mode = global.sandbox == "off" ? SandboxMode::off : SandboxMode::on;
-  if (mode == SandboxMode::off)
-    fmt::print(stderr, "warning: --sandbox=off: candidate code runs with your rights, and receipts will say so\n");
   HONE_TRY(const fs::path share, share_dir());
   HONE_TRY(Sandbox sandbox, Sandbox::create(mode, share / "libexec"));
   auto owner = std::make_unique<const Sandbox>(std::move(sandbox));

@@ -26,6 +26,8 @@ int run(const std::vector<std::string>& arguments) {
   const auto parsed = cli::parse(*app, arguments);
   if (!parsed) return cli::report_error(invocation.global, parsed.error());
   if (parsed->done) return 0;
+  if (invocation.global.sandbox == "off")
+    fmt::print(stderr, "warning: --sandbox=off: candidate code runs with your rights, and receipts will say so\n");
   try {
     const int code = invocation.action();
     cli::end_progress();
