@@ -1,4 +1,5 @@
 // JSON schema (draft 7): valijson decides, this file says what is wrong in words.
+#define VALIJSON_USE_EXCEPTIONS 1   // without it a bad schema ends the process
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>

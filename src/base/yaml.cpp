@@ -127,7 +127,11 @@ class Builder : public YAML::EventHandler {
 
   void OnDocumentStart(const YAML::Mark&) override {}
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(mark, anchor, nullptr, kNodeCost); }
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    // An empty value is marked at whatever follows it; its key is the better place.
+    const bool below_key = !stack_.empty() && stack_.back().value.is_object() && stack_.back().has_key;
+    add(below_key ? key_mark_ : mark, anchor, nullptr, kNodeCost);
+  }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
@@ -158,11 +162,12 @@ class Builder : public YAML::EventHandler {
     add(mark, anchor, value ? *std::move(value) : json(text), cost);
   }
 
-  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
-    open(mark, anchor, json::array());
+  void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value style) override {
+    open(mark, anchor, json::array(), style);
   }
-  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
-    open(mark, anchor, json::object());
+  void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value style) override {
+    open(mark, anchor, json::object(), style);
   }
   void OnSequenceEnd() override { close(); }
   void OnMapEnd() override { close(); }
@@ -198,12 +203,7 @@ class Builder : public YAML::EventHandler {
     return top.pointer + "/" + (top.value.is_array() ? std::to_string(top.value.size()) : escape(top.key));
   }
 
-  // An empty value has no mark of its own; its key's is the next best.
-  void note_place(const YAML::Mark& mark) {
-    const bool known = mark.line >= 0 && !mark.is_null();
-    const YAML::Mark& best = known ? mark : key_mark_;
-    document_.places[next_pointer()] = {file_, best.line + 1, best.column + 1};
-  }
+  void note_place(const YAML::Mark& mark) { document_.places[next_pointer()] = {file_, mark.line + 1, mark.column + 1}; }
 
   void add(const YAML::Mark& mark, YAML::anchor_t anchor, json value, std::size_t cost) {
     if (wants_key()) stop(mark, make_error(ErrorKind::contract, "a key must be text"));
@@ -230,11 +230,13 @@ class Builder : public YAML::EventHandler {
     }
   }
 
-  void open(const YAML::Mark& mark, YAML::anchor_t anchor, json empty) {
+  void open(const YAML::Mark& mark, YAML::anchor_t anchor, json empty, YAML::EmitterStyle::value style) {
     if (wants_key()) stop(mark, make_error(ErrorKind::contract, "a key must be text"));
     if (stack_.size() >= kMaxDepth) stop(mark, make_error(ErrorKind::contract, "nested more than {} deep", kMaxDepth));
     spend(mark, kNodeCost);
-    note_place(mark);
+    // A block of lines below a key begins at its first element; its key is where a reader looks.
+    const bool below_key = style == YAML::EmitterStyle::Block && !stack_.empty() && stack_.back().value.is_object();
+    note_place(below_key ? key_mark_ : mark);
     Open next;
     next.value = std::move(empty);
     next.pointer = next_pointer();
