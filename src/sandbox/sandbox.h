@@ -7,7 +7,8 @@
 // dies, so does everything in the jail.
 //
 // It fails closed: where the machine refuses a facility, run and start return kind
-// sandbox_unavailable naming the facility and the flag (--sandbox=off) that goes on without.
+// sandbox_unavailable naming the facility and the flag (--sandbox=off) that goes on without. A mount
+// whose host path is missing is kind io; a program or folder that is not in the jail, environment.
 #ifndef HONE_SANDBOX_SANDBOX_H
 #define HONE_SANDBOX_SANDBOX_H
 
@@ -40,7 +41,8 @@ struct JailLimits {
   std::size_t output_bytes = std::size_t{1} << 20;       // kept of each of stdout and stderr
 };
 
-// What the seccomp filter lets through.
+// What the seccomp filter lets through. `tools` answers what it refuses with an error; `compute` traps
+// (signal SIGSYS; a handler of it can read the call's number, see sandbox/syscalls.h for its name).
 enum class SyscallPolicy {
   tools,     // compilers and linkers: fork and exec, no sockets, ptrace, mounts, bpf, keys, perf
   compute,   // plan evaluation and kernels: no fork, no exec; memory, threads' futexes, own descriptors
@@ -58,7 +60,8 @@ struct JailSpec {
   const std::atomic<bool>* cancel = nullptr;
 };
 
-// A long-lived program in a jail (the device's runner). `fds` of start are handed on by number.
+// A long-lived program in a jail (the device's runner). `fds` of start are handed on by number, {here,
+// there}; there from 3 up. limits.wall_s counts from the start; 0 or less is without end.
 class JailedProcess {
  public:
   virtual ~JailedProcess() = default;            // kills everything inside
@@ -84,17 +87,19 @@ class Sandbox {
   static Result<Sandbox> create(SandboxMode mode, const fs::path& libexec);
 
   SandboxMode mode() const { return mode_; }
-  // Tries once, by really starting an empty jail; later calls remember.
+  // Tries once, by really starting an empty jail; later calls remember. With mode off: available.
   const SandboxStatus& status() const;
 
   Result<ProcessOutcome> run(const JailSpec& spec) const;
   Result<std::unique_ptr<JailedProcess>> start(const JailSpec& spec, const std::vector<std::pair<int, int>>& fds) const;
 
  private:
-  Sandbox(SandboxMode mode, fs::path jail) : mode_(mode), jail_(std::move(jail)) {}
+  Sandbox(SandboxMode mode, fs::path jail);
+  Result<ProcessOutcome> run_jail(const JailSpec& spec, SandboxStatus* refusal) const;
   SandboxMode mode_;
   fs::path jail_;
-  mutable std::shared_ptr<SandboxStatus> status_;
+  struct Trial;                                  // status(), once
+  std::shared_ptr<Trial> trial_;
 };
 
 }  // namespace hone
