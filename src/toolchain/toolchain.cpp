@@ -179,6 +179,8 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
 
   FieldHash hash;
   hash.add(kKeyVersion).add(compiler.identity).add(hash_of(headers)).add(hash_of(request.sources)).add(request.entry);
+  // What was compiled without isolation is not served where isolation is asked for.
+  hash.add(sandbox_->mode() == SandboxMode::on ? "jailed" : "open");
   hash.add(request.native ? native_target() : "portable").add(request.kind == ArtifactKind::executable ? "executable" : "shared_object");
   for (const auto* list : {&flags, &linking, &request.instantiate}) {
     hash.add(std::to_string(list->size()));
