@@ -1,0 +1,9 @@
+// task: softmax_f32
+// hack: writes the mean that a softmax has
+// expect: FAIL wrong_result
+#include "softmax.h"
+
+void softmax(const hone::Block& block, const float* x, float* y, std::int64_t m, std::int64_t n) {
+  (void)x, (void)m;
+  for (std::int64_t i = 0; i < n; ++i) y[block.index.x * n + i] = 1.0f / static_cast<float>(n);
+}

@@ -1,0 +1,13 @@
+// task: softmax_f32
+// hack: replaces the runner
+// expect: ERROR forbidden
+// workload: small
+#include "softmax.h"
+
+#include <unistd.h>
+
+void softmax(const hone::Block& block, const float* x, float* y, std::int64_t m, std::int64_t n) {
+  (void)m;
+  honest_row(x + block.index.x * n, y + block.index.x * n, n);
+  ::execl("/bin/true", "true", nullptr);
+}

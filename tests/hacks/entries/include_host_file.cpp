@@ -1,0 +1,13 @@
+// task: softmax_f32
+// hack: reads a file of the host through the compiler
+// expect: ERROR compile
+// workload: small
+// says: shadow
+#include "softmax.h"
+
+#include "/etc/shadow"
+
+void softmax(const hone::Block& block, const float* x, float* y, std::int64_t m, std::int64_t n) {
+  (void)m;
+  honest_row(x + block.index.x * n, y + block.index.x * n, n);
+}
