@@ -26,6 +26,7 @@ struct RawPair {
   std::optional<double> incumbent;
   std::string order;                                // "bc", "cb", "bic", ...
   std::uint32_t call = 0;                           // Philox data set
+  std::uint32_t epoch = 0;                          // loads of the programs so far, from 0
 };
 
 struct WorkloadReport {
@@ -41,7 +42,9 @@ struct WorkloadReport {
   int samples = 0;
   double gate_value = 0, gate_limit = 0;            // worst seen
   double floor_s = 0;                               // physical floor
-  double warmup_s = 0;
+  double warmup_s = 0;                              // of load before the first sample
+  std::optional<Interval> control_ci;               // A/A: the baseline against itself
+  int control_samples = 0;
   std::vector<std::string> notes;
   std::vector<RawPair> raw;
 };
@@ -49,6 +52,7 @@ struct WorkloadReport {
 struct Report {
   std::string task, candidate, device;
   int passed = 0, total = 0;
+  int of_task = 0;                                  // workloads that the task has; a part has no geomean
   std::optional<double> geomean;                    // only when all pass
   std::optional<Interval> geomean_ci;
   std::optional<Decision> decision;                 // only when all pass
@@ -63,7 +67,8 @@ struct Report {
 };
 
 nlohmann::json to_json(const Report& report);       // hone.bench/1
-// One row a workload, then "passed: 4/4", then the geomean only if all pass.
+// One row a workload, errors below the table, "passed: 4/4", the geomean only if all pass, the
+// decision, and last the receipt.
 std::string to_text(const Report& report);
 
 }  // namespace hone

@@ -1,0 +1,197 @@
+#include "judge/prepare.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/clock.h"
+
+namespace hone {
+namespace {
+
+using json = nlohmann::json;
+
+// One compile: a source with its macros; the template-ids of every launch that uses it.
+struct ModuleKey {
+  std::string source;
+  std::vector<std::pair<std::string, std::string>> defines;
+  bool operator<(const ModuleKey& other) const {
+    return std::tie(source, defines) < std::tie(other.source, other.defines);
+  }
+};
+struct BuiltModule {
+  Artifact artifact;
+  std::string bytes;
+};
+
+std::vector<const PlanLaunch*> launches_of(const Plan& plan) {
+  std::vector<const PlanLaunch*> out;
+  for (const PlanStep& step : plan.launches)
+    if (const auto* launch = std::get_if<PlanLaunch>(&step)) out.push_back(launch);
+  return out;
+}
+
+json artifact_facts(const Artifact& artifact) {
+  return {{"sha256", artifact.sha256}, {"compiler", artifact.compiler}, {"command", artifact.command}, {"cached", artifact.cached}};
+}
+
+Result<BuiltModule> build(const CompileRequest& request, const Toolchain& toolchain) {
+  HONE_TRY(Artifact artifact, toolchain.compile(request));
+  HONE_TRY(std::string bytes, read_file(artifact.path));
+  return BuiltModule{std::move(artifact), std::move(bytes)};
+}
+
+Result<Program> link_program(const std::string& name, const Plan& plan, const ProblemShape& problem,
+                             const std::map<ModuleKey, Result<BuiltModule>>& built) {
+  Executable out;
+  out.name = name;
+  out.plan = plan;
+  std::vector<const BuiltModule*> modules;
+  for (const PlanModule& module : plan.modules) {
+    const auto found = built.find({module.source, module.defines});
+    if (found == built.end()) {                    // declared but launched by nobody
+      modules.push_back(nullptr);
+      out.modules.emplace_back();
+      continue;
+    }
+    if (!found->second) return fail(found->second.error());
+    modules.push_back(&*found->second);
+    out.modules.push_back({found->second->artifact.path});
+  }
+  for (const PlanStep& step : plan.launches) {
+    const auto* launch = std::get_if<PlanLaunch>(&step);
+    if (launch == nullptr) {
+      out.entry.push_back(0);
+      continue;
+    }
+    HONE_TRY(const KernelSymbol symbol, resolve_kernel(modules[launch->module]->bytes, *launch, problem));
+    out.entry.push_back(symbol.offset);
+  }
+  Program program{name, std::move(out), 0};
+  for (const PlanWorkspace& workspace : plan.workspaces) program.workspace_bytes += static_cast<std::uint64_t>(workspace.bytes);
+  return program;
+}
+
+Error for_workload(Error error, const Workload& workload) {
+  error.message = fmt::format("workload {}: {}", workload.id, error.message);
+  return error;
+}
+
+// When nothing can run, the first reason is the whole answer; a broken machine always is.
+Result<> hopeless(const std::vector<Result<Program>>& programs) {
+  bool all = !programs.empty();
+  for (const auto& program : programs) {
+    if (!program && exit_code_of(program.error().kind) >= 3) return fail(program.error());
+    all = all && !program && exit_code_of(program.error().kind) == 2;
+  }
+  if (all) return fail(programs.front().error());
+  return {};
+}
+
+std::vector<std::string> names_of(const SourceTree& sources) {
+  std::vector<std::string> out;
+  for (const auto& [name, bytes] : sources) out.push_back(name);
+  return out;
+}
+
+}  // namespace
+
+Result<ProgramId> load(Session& session, const Program& program) {
+  return std::visit([&](const auto& what) { return session.load(what); }, program.what);
+}
+
+Result<Prepared> prepare(const Candidate& candidate, const std::vector<Workload>& workloads, Bench bench) {
+  Prepared out;
+  const DeviceInfo& info = bench.device.info();
+  std::vector<ProblemShape> problems;
+  for (const Workload& workload : workloads) problems.push_back(problem_of(workload, info.architecture, info.workers));
+
+  const double plan_start = now_s();
+  HONE_TRY(std::vector<Result<Plan>> plans, evaluate_plans(candidate, problems, bench.toolchain, bench.sandbox));
+  const std::vector<std::string> sources = names_of(candidate.sources);
+  std::map<ModuleKey, std::vector<std::string>> wanted;
+  std::vector<Result<Program>> unplanned;
+  out.facts["plans"] = json::object();
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i])
+      if (auto valid = validate(*plans[i], problems[i], info.limits, sources); !valid) plans[i] = fail(valid.error());
+    if (!plans[i]) {
+      unplanned.push_back(fail(for_workload(plans[i].error(), workloads[i])));
+      continue;
+    }
+    out.facts["plans"][workloads[i].id] = plan_to_json(*plans[i]);
+    for (const PlanLaunch* launch : launches_of(*plans[i])) {
+      const PlanModule& module = plans[i]->modules[launch->module];
+      auto& names = wanted[{module.source, module.defines}];
+      if (launch->kernel.find('<') != std::string::npos && std::find(names.begin(), names.end(), launch->kernel) == names.end())
+        names.push_back(launch->kernel);
+    }
+  }
+  out.plan_s = now_s() - plan_start;
+  if (unplanned.size() == plans.size()) HONE_CHECK(hopeless(unplanned));
+
+  const double compile_start = now_s();
+  std::map<ModuleKey, Result<BuiltModule>> built;
+  out.facts["modules"] = json::array();
+  for (const auto& [key, names] : wanted) {
+    CompileRequest request;
+    request.sources = candidate.sources;
+    request.entry = key.source;
+    request.defines = key.defines;
+    request.instantiate = names;
+    request.compiler = candidate.compiler;
+    request.flags = candidate.flags;
+    auto module = build(request, bench.toolchain);
+    if (module) {
+      json facts = artifact_facts(module->artifact);
+      facts["source"] = key.source;
+      facts["defines"] = key.defines;
+      out.facts["modules"].push_back(std::move(facts));
+    }
+    built.emplace(key, std::move(module));
+  }
+  out.compile_s = now_s() - compile_start;
+
+  for (std::size_t i = 0; i < plans.size(); ++i) {
+    if (plans[i]) out.programs.push_back(link_program(candidate.name, *plans[i], problems[i], built));
+    else out.programs.push_back(fail(for_workload(plans[i].error(), workloads[i])));
+  }
+  HONE_CHECK(hopeless(out.programs));
+  return out;
+}
+
+Result<Prepared> prepare(const Task& task, const BaselineSpec& baseline, const std::vector<Workload>& workloads,
+                         Bench bench) {
+  const auto blame_task = [&](Error error) {
+    if (exit_code_of(error.kind) >= 3) return error;
+    return make_error(ErrorKind::contract, "task {}: baseline {}: {}", task.name, baseline.name, error.message)
+        .at(error.place).with_hint(error.hint);
+  };
+  if (baseline.kind == BaselineSpec::Kind::program) {
+    auto candidate = load_candidate(task.folder / baseline.source);
+    if (!candidate) return fail(blame_task(candidate.error()));
+    candidate->name = baseline.name;
+    auto prepared = prepare(*candidate, workloads, bench);
+    if (!prepared) return fail(blame_task(prepared.error()));
+    for (auto& program : prepared->programs)
+      if (!program) return fail(blame_task(program.error()));
+    return prepared;
+  }
+  CompileRequest request;
+  request.sources = task.files;
+  request.entry = baseline.source;
+  request.flags = baseline.flags;
+  request.link = baseline.link;
+  request.trusted = true;
+  const double start = now_s();
+  auto artifact = bench.toolchain.compile(request);
+  if (!artifact) return fail(blame_task(artifact.error()));
+  Prepared out;
+  out.compile_s = now_s() - start;
+  out.facts["modules"] = json::array({artifact_facts(*artifact)});
+  for (std::size_t i = 0; i < workloads.size(); ++i)
+    out.programs.push_back(Program{baseline.name, NativeBaseline{baseline.name, artifact->path}, 0});
+  return out;
+}
+
+}  // namespace hone

@@ -1,0 +1,44 @@
+// From sources to programs that a device can load: plans for all workloads in one evaluation, their
+// validation, one compile a distinct module, and each kernel's place in its shared object.
+#ifndef HONE_JUDGE_PREPARE_H
+#define HONE_JUDGE_PREPARE_H
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/error.h"
+#include "contract/task.h"
+#include "device/device.h"
+#include "judge/judge.h"
+#include "program/candidate.h"
+
+namespace hone {
+
+struct Program {
+  std::string name;
+  std::variant<Executable, NativeBaseline> what;
+  std::uint64_t workspace_bytes = 0;
+};
+Result<ProgramId> load(Session& session, const Program& program);
+
+// A program for each of the workloads, and what a receipt says about it: compiler, command and hash
+// of every binary, the plans.
+struct Prepared {
+  std::vector<Result<Program>> programs;      // by workload; errors: plan, kernel_name, compile, ...
+  nlohmann::json facts;
+  double plan_s = 0, compile_s = 0;           // of the evaluation; of compilers and cache
+};
+
+// Nothing is compiled before every plan is validated. A Result error means that nothing can be run:
+// the machine's fault, or all workloads fail for a reason that is the candidate's form (exit 2).
+Result<Prepared> prepare(const Candidate& candidate, const std::vector<Workload>& workloads, Bench bench);
+// A baseline that does not compile or plan is the task's fault: kind contract.
+Result<Prepared> prepare(const Task& task, const BaselineSpec& baseline, const std::vector<Workload>& workloads,
+                         Bench bench);
+
+}  // namespace hone
+
+#endif

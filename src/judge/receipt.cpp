@@ -1,0 +1,194 @@
+#include "judge/receipt.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/hash.h"
+#include "base/yaml.h"
+
+namespace hone {
+namespace {
+
+using json = nlohmann::json;
+
+constexpr std::size_t kReceiptLimit = std::size_t{256} << 20;
+constexpr std::size_t kIdDigits = 32;
+
+Result<std::string> schema_text() {
+  HONE_TRY(const fs::path share, share_dir());
+  return read_file(share / "schema" / "receipt.json");
+}
+
+// Of everything but the id itself.
+std::string id_of(json body) {
+  body.erase("id");
+  return sha256(body.dump()).substr(0, kIdDigits);
+}
+
+bool is_id(const std::string& text) {
+  return text.size() == kIdDigits &&
+         std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+}
+
+Result<std::string> from_hex(const std::string& text) {
+  std::string out;
+  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
+  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
+    const int high = digit(text[i]), low = digit(text[i + 1]);
+    if (high < 0 || low < 0) return fail(ErrorKind::contract, "receipt: a source's hex holds other characters");
+    out += static_cast<char>(16 * high + low);
+  }
+  return out;
+}
+
+std::optional<Interval> interval_of(const json& value) {
+  if (!value.is_array() || value.size() != 2 || !value[0].is_number() || !value[1].is_number()) return std::nullopt;
+  return Interval{value[0].get<double>(), value[1].get<double>()};
+}
+
+// Intervals of two honest measurements of one thing may miss each other by little; the band of
+// effects that never decide is allowed on top.
+bool apart(const Interval& a, const Interval& b, double min_effect) {
+  return a.low * (1 - min_effect) > b.high * (1 + min_effect) || b.low * (1 - min_effect) > a.high * (1 + min_effect);
+}
+
+std::string show(const Interval& value) { return fmt::format("[{:.4f}, {:.4f}]", value.low, value.high); }
+
+}  // namespace
+
+Result<> write_receipt(Report& report, const fs::path& folder) {
+  HONE_CHECK(make_dirs(folder));
+  json body = report.receipt_body;
+  const std::string id = id_of(body);
+  body["id"] = id;
+  const fs::path path = fs::absolute(folder / (id + ".json"));
+  HONE_CHECK(write_file_atomic(path, body.dump(1) + "\n"));
+  report.receipt = path.string();
+  return {};
+}
+
+Result<json> read_receipt(const std::string& name, const fs::path& folder) {
+  std::error_code ignored;
+  const fs::path path = is_id(name) && !fs::exists(name, ignored) ? folder / (name + ".json") : fs::path(name);
+  if (!fs::exists(path, ignored))
+    return fail(make_error(ErrorKind::not_found, "no receipt {}", path.string()).with_hint("the last line of `hone bench` is a receipt's path"));
+  HONE_TRY(const std::string text, read_file(path, kReceiptLimit));
+  json body = json::parse(text, nullptr, false);
+  if (body.is_discarded()) return fail(make_error(ErrorKind::contract, "the receipt is no JSON").at({path.string()}));
+  HONE_TRY(const std::string schema, schema_text());
+  HONE_CHECK(check_schema(body, schema, path.string()));
+  const std::string id = body["id"].get<std::string>();
+  std::string actual;
+  try {
+    actual = id_of(body);
+  } catch (const json::exception&) {
+    return fail(make_error(ErrorKind::contract, "the receipt holds text that is no UTF-8").at({path.string()}));
+  }
+  if (actual != id)
+    return fail(make_error(ErrorKind::contract, "the receipt was edited: its id is {}, its contents hash to {}", id, actual)
+                    .at({path.string()})
+                    .with_hint("only the file that `hone bench` wrote can be verified"));
+  return body;
+}
+
+Result<Candidate> candidate_of(const json& receipt) {
+  const json& in = receipt.at("candidate");
+  if (in.is_null()) return fail(ErrorKind::contract, "the receipt is of the baseline itself, it holds no candidate");
+  Candidate out;
+  out.name = in.at("name").get<std::string>();
+  out.language = in.at("language").get<std::string>();
+  out.compiler = in.at("compiler").get<std::string>();
+  out.flags = in.at("flags").get<std::vector<std::string>>();
+  out.constraints = in.at("constraints").get<std::vector<std::string>>();
+  out.notes = in.at("notes").get<std::string>();
+  for (const json& parameter : in.at("parameters"))
+    out.parameters.push_back({parameter.at("name").get<std::string>(), parameter.at("values").get<std::vector<std::string>>()});
+  out.values = in.at("values").get<Parameters>();
+  for (const auto& [name, bytes] : in.at("sources").items()) {
+    const fs::path file(name);
+    if (file.empty() || file.is_absolute() || file != file.lexically_normal() || *file.begin() == "..")
+      return fail(ErrorKind::contract, "receipt: a source is named {}, which is no relative path", json(name).dump());
+    if (bytes.contains("text")) {
+      out.sources[name] = bytes["text"].get<std::string>();
+    } else {
+      HONE_TRY(out.sources[name], from_hex(bytes.at("hex").get<std::string>()));
+    }
+  }
+  HONE_TRY(out, out.with({}));                       // recomputes the hash
+  if (out.sha256 != in.at("sha256").get<std::string>())
+    return fail(make_error(ErrorKind::contract, "the receipt's candidate {} hashes to {}, the receipt says {}", out.name, out.sha256,
+                           in.at("sha256").get<std::string>())
+                    .with_hint("it was made by another version of hone, or by hand"));
+  return out;
+}
+
+Result<Verification> verify(const json& receipt, Bench bench, const Progress& progress) {
+  const std::string name = receipt.at("task").at("name").get<std::string>();
+  const std::string folder = receipt.at("task").at("folder").get<std::string>();
+  auto task = load_task(name);
+  if (!task && task.error().kind == ErrorKind::not_found) task = load_task(folder);
+  if (!task) return fail(task.error());
+
+  Verification out;
+  const auto differ = [&](std::string text) { out.differences.push_back(std::move(text)); };
+  const std::string task_hash = receipt["task"]["sha256"].get<std::string>();
+  if (task->sha256 != task_hash && folder != task->folder.string())
+    if (auto other = load_task(folder); other && other->sha256 == task_hash) task = std::move(other);
+  const bool same_task = task->sha256 == task_hash;
+  if (!same_task)
+    differ(fmt::format("task {} has changed: {} then, {} now; the claim was made about another contract", name, task_hash.substr(0, 12),
+                       task->sha256.substr(0, 12)));
+
+  JudgeRequest request;
+  request.progress = progress;
+  if (!receipt.at("candidate").is_null()) {
+    HONE_TRY(request.candidate, candidate_of(receipt));
+  }
+  const json& then = receipt.at("report");
+  if (then.at("workloads").size() < task->workloads.size())
+    for (const json& workload : then["workloads"]) request.workloads.push_back(workload.at("id").get<std::string>());
+  HONE_TRY(out.again, judge(*task, request, bench));
+
+  // Notes: another machine or version may well confirm a claim, but a reader must know.
+  std::vector<std::string> notes;
+  const DeviceInfo& device = bench.device.info();
+  if (receipt.at("device").at("model") != device.model)
+    notes.push_back(fmt::format("note: the receipt is of {}, this is {}", receipt["device"]["model"].get<std::string>(), device.model));
+  if (receipt.at("hone") != out.again.receipt_body.at("hone")) notes.push_back("note: the receipt was made by hone " + receipt["hone"].get<std::string>());
+  const auto compilers = [](const json& body) {
+    std::vector<std::string> found;
+    const json& binaries = body.at("binaries");
+    if (binaries.contains("candidate"))
+      for (const json& module : binaries["candidate"].at("modules")) found.push_back(module.at("compiler").get<std::string>());
+    return found;
+  };
+  if (compilers(receipt) != compilers(out.again.receipt_body)) notes.push_back("note: compiled by another compiler than then");
+
+  bool agree = same_task;
+  const auto disagree = [&](std::string text) {
+    agree = false;
+    differ(std::move(text));
+  };
+  for (const json& before : then["workloads"]) {
+    const std::string id = before.at("id").get<std::string>();
+    const auto now = std::find_if(out.again.workloads.begin(), out.again.workloads.end(), [&](const WorkloadReport& each) { return each.id == id; });
+    if (now == out.again.workloads.end()) {
+      disagree(fmt::format("workload {} was not judged again", id));
+    } else if (before.at("verdict").get<std::string>() != name_of(now->verdict)) {
+      disagree(fmt::format("workload {}: {} then, {} now{}", id, before["verdict"].get<std::string>(), name_of(now->verdict),
+                           now->error ? ": " + now->error->message : ""));
+    }
+  }
+  const auto then_ci = interval_of(then.at("geomean_ci"));
+  if (then_ci && out.again.geomean_ci) {
+    if (apart(*then_ci, *out.again.geomean_ci, task->timing.min_effect))
+      disagree(fmt::format("geomean {} then, {} now: the intervals do not meet", show(*then_ci), show(*out.again.geomean_ci)));
+  } else if (then.at("geomean").is_number() && !out.again.geomean) {
+    disagree("there was a geomean then, there is none now");
+  }
+  out.confirmed = agree;
+  for (std::string& note : notes) differ(std::move(note));
+  return out;
+}
+
+}  // namespace hone
