@@ -112,16 +112,22 @@ std::optional<Point> Space::defaults(std::size_t seed) const {
   return valid(point) ? std::optional<Point>(std::move(point)) : std::nullopt;
 }
 
-bool Space::advance(const Part& part, std::vector<std::size_t>& index, std::size_t& budget) const {
+bool Space::advance(const Part& part, const std::vector<std::size_t>& turn, std::vector<std::size_t>& index, std::size_t& budget) const {
   const std::size_t n = part.parameters.size();
   if (!holds(part, index, 0)) return false;
+  std::vector<std::size_t> turned = index;
+  const auto holds_at = [&](std::size_t depth) {
+    const std::size_t at = depth - 1;
+    turned[at] = turn.empty() ? index[at] : (index[at] + turn[at]) % part.parameters[at].values.size();
+    return holds(part, turned, depth);
+  };
   // `depth` parameters are known to be fine; the next one is tried at index[depth].
   std::size_t depth = 0;
   while (depth < n) {
     if (budget == 0) return false;
     --budget;
     if (index[depth] < part.parameters[depth].values.size()) {
-      if (holds(part, index, depth + 1)) {
+      if (holds_at(depth + 1)) {
         ++depth;
         continue;
       }
@@ -134,13 +140,14 @@ bool Space::advance(const Part& part, std::vector<std::size_t>& index, std::size
     --depth;
     ++index[depth];
   }
+  index = std::move(turned);
   return true;
 }
 
 std::optional<Point> Space::from(Point start, std::size_t& budget) const {
   for (; start.seed < parts_.size(); start = Point{start.seed + 1, {}}) {
     start.index.resize(parts_[start.seed].parameters.size(), 0);
-    if (advance(parts_[start.seed], start.index, budget)) return start;
+    if (advance(parts_[start.seed], {}, start.index, budget)) return start;
     if (budget == 0) return std::nullopt;
   }
   return std::nullopt;
@@ -160,11 +167,17 @@ std::optional<Point> Space::next(const Point& after) const {
 }
 
 std::optional<Point> Space::random(Random& random) const {
+  const std::size_t first_seed = random.below(parts_.size());
   std::size_t budget = kWalkSteps;
-  Point start{random.below(parts_.size()), {}};
-  for (const TunableParameter& each : parts_[start.seed].parameters) start.index.push_back(random.below(each.values.size()));
-  if (auto point = from(std::move(start), budget)) return point;
-  return from(Point{}, budget);
+  for (std::size_t i = 0; i < parts_.size(); ++i) {
+    Point point{(first_seed + i) % parts_.size(), {}};
+    const Part& part = parts_[point.seed];
+    point.index.resize(part.parameters.size(), 0);
+    std::vector<std::size_t> turn;
+    for (const TunableParameter& each : part.parameters) turn.push_back(random.below(each.values.size()));
+    if (advance(part, turn, point.index, budget)) return point;
+  }
+  return std::nullopt;
 }
 
 std::vector<Point> Space::neighbours(const Point& point) const {

@@ -55,7 +55,8 @@ class Space {
   // In lexicographic order; nullopt after the last.
   std::optional<Point> first() const;
   std::optional<Point> next(const Point& after) const;
-  // A valid point from a random place of the walk (not uniform); nullopt when there is none.
+  // A valid point by a walk that tries each list from a random place on (not uniform); nullopt when
+  // there is none.
   std::optional<Point> random(Random& random) const;
   // Valid points that differ in one parameter, nearest values first.
   std::vector<Point> neighbours(const Point& point) const;
@@ -78,7 +79,8 @@ class Space {
 
   bool holds(const Part& part, const std::vector<std::size_t>& index, std::size_t depth) const;
   // The least valid completion that is not below `index` in the part; false when there is none.
-  bool advance(const Part& part, std::vector<std::size_t>& index, std::size_t& budget) const;
+  // `turn` (empty: none) turns each parameter's list by so many places.
+  bool advance(const Part& part, const std::vector<std::size_t>& turn, std::vector<std::size_t>& index, std::size_t& budget) const;
   std::optional<Point> from(Point start, std::size_t& budget) const;
 
   std::vector<Part> parts_;

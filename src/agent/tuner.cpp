@@ -26,6 +26,7 @@ bool of_the_candidate(ErrorKind kind) {
   switch (kind) {
     case ErrorKind::usage:
     case ErrorKind::not_found:
+    case ErrorKind::contract:       // the task's: a candidate that breaks its own was not loaded
     case ErrorKind::environment:
     case ErrorKind::sandbox_unavailable:
     case ErrorKind::no_compiler:

@@ -8,7 +8,6 @@
 #include "base/text.h"
 #include "base/yaml.h"
 #include "judge/receipt.h"
-#include "run/experiment.h"
 #include "run/git.h"
 
 namespace hone {
@@ -21,15 +20,34 @@ std::string text_from(const json& in, const char* key) {
   return found != in.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
-// What a receipt says, as an experiment: the keys of `bench --json`, which every receipt holds.
+// What a receipt claims; read_receipt has checked its shape and its id.
 struct ReceiptFacts {
   std::string id, task, task_sha256, device;
-  Experiment experiment;
+  bool quick = false;                              // the tuner's short look, not a full measurement
+  int passed = 0, total = 0;
+  std::optional<double> geomean;                   // none unless every workload of the task passed
+  std::optional<Interval> geomean_ci;
+  std::map<std::string, std::pair<std::string, std::optional<double>>> workloads;   // verdict, ratio
 };
 
-Result<ReceiptFacts> facts_of(const json& receipt) {
+ReceiptFacts facts_of(const json& receipt) {
   ReceiptFacts facts;
+  const json& report = receipt["report"];
   facts.id = text_from(receipt, "id");
+  facts.task = text_from(receipt["task"], "name");
+  facts.task_sha256 = text_from(receipt["task"], "sha256");
+  facts.device = text_from(receipt["device"], "model");
+  facts.quick = receipt.contains("quick") && receipt["quick"].is_boolean() && receipt["quick"].get<bool>();
+  facts.passed = report["passed"].get<int>();
+  facts.total = report["total"].get<int>();
+  for (const json& each : report["workloads"]) {
+    auto& [verdict, ratio] = facts.workloads[text_from(each, "id")];
+    verdict = text_from(each, "verdict");
+    if (verdict == "PASS" && each["ratio"].is_number()) ratio = each["ratio"].get<double>();
+  }
+  if (facts.passed != facts.total || !report["geomean"].is_number()) return facts;
+  facts.geomean = report["geomean"].get<double>();
+  if (const json& ci = report["geomean_ci"]; ci.is_array()) facts.geomean_ci = Interval{ci[0].get<double>(), ci[1].get<double>()};
   return facts;
 }
 
@@ -130,7 +148,7 @@ std::vector<FrontierEntry> frontier_of(const std::vector<LedgerRow>& rows) {
 Result<FrontierEntry> frontier_add(const Run& run, Ledger& ledger, const Candidate& candidate, const std::string& receipt,
                                    const Lineage& lineage, double elapsed_s, const std::string& name) {
   HONE_TRY(const json body, read_receipt(receipt, run.receipts()));
-  HONE_TRY(const ReceiptFacts facts, facts_of(body));
+  const ReceiptFacts facts = facts_of(body);
   auto refuse = [&](std::string why, std::string hint) {
     return fail(make_error(ErrorKind::contract, "receipt {} does not admit {}: {}", facts.id, candidate.name, why)
                     .at({receipt})
@@ -140,9 +158,12 @@ Result<FrontierEntry> frontier_add(const Run& run, Ledger& ledger, const Candida
     return refuse(fmt::format("it is of task {} ({}), this run's is {} ({})", facts.task, facts.task_sha256.substr(0, 12),
                               run.manifest.task, run.manifest.task_sha256.substr(0, 12)),
                   "judge the candidate in this run with `hone bench`");
-  if (!facts.experiment.scored)
-    return refuse(fmt::format("{} of {} workloads passed", facts.experiment.passed, facts.experiment.total),
+  if (!facts.geomean)
+    return refuse(facts.passed == facts.total ? std::string("it judged only some workloads")
+                                              : fmt::format("{} of {} workloads passed", facts.passed, facts.total),
                   "only a candidate whose every workload passes can enter");
+  if (facts.quick) return refuse("it is the tuner's quick look, not a full measurement", "judge the candidate with `hone bench`");
+  if (body["candidate"].is_null()) return refuse("it judged the baseline", "judge the candidate in this run with `hone bench`");
   HONE_TRY(const Candidate judged, hone::candidate_of(body));
   if (judged.sha256 != candidate.sha256)
     return refuse(fmt::format("it judged other bytes ({} instead of {})", judged.sha256.substr(0, 12), candidate.sha256.substr(0, 12)),
@@ -164,10 +185,10 @@ Result<FrontierEntry> frontier_add(const Run& run, Ledger& ledger, const Candida
     return fail(make_error(ErrorKind::usage, "\"{}\" is not a name for a frontier entry", entry.name).with_hint("letters, digits, '-', '_' and '.' only"));
   entry.sha256 = candidate.sha256;
   entry.receipt = facts.id;
-  entry.geomean = *facts.experiment.geomean;
-  entry.geomean_ci = facts.experiment.geomean_ci;
-  for (const auto& [id, each] : facts.experiment.workloads)
-    if (each.ratio) entry.ratios[id] = *each.ratio;
+  entry.geomean = *facts.geomean;
+  entry.geomean_ci = facts.geomean_ci;
+  for (const auto& [id, each] : facts.workloads)
+    if (each.second) entry.ratios[id] = *each.second;
   entry.params = candidate.values;
   entry.family = lineage.family.empty() ? candidate.name : lineage.family;
   entry.parent = lineage.parent;
@@ -259,12 +280,12 @@ Result<FrontierSide> frontier_side(const Run& run, const std::vector<FrontierEnt
     if (body.error().kind == ErrorKind::not_found || body.error().kind == ErrorKind::io) return fail(unknown_entry(name, entries));
     return fail(std::move(body).error());
   }
-  HONE_TRY(const ReceiptFacts facts, facts_of(*body));
+  const ReceiptFacts facts = facts_of(*body);
   FrontierSide side;
   HONE_TRY(side.candidate, hone::candidate_of(*body));
   side.label = receipt == name ? side.candidate.name : name;
-  side.geomean = facts.experiment.geomean;
-  for (const auto& [id, each] : facts.experiment.workloads) side.workloads[id] = {each.verdict, each.ratio};
+  side.geomean = facts.geomean;
+  side.workloads = facts.workloads;
   return side;
 }
 

@@ -16,8 +16,9 @@ std::string start_key(const nlohmann::json& data) { return text_of(data, "purpos
 
 const Recorded* RunProgress::best() const {
   const Recorded* best = nullptr;
-  for (const Recorded& each : evaluations)
-    if (each.experiment.scored && (best == nullptr || *each.experiment.geomean > *best->experiment.geomean)) best = &each;
+  for (const auto* list : {&evaluations, &benches})
+    for (const Recorded& each : *list)
+      if (each.experiment.scored && (best == nullptr || *each.experiment.geomean > *best->experiment.geomean)) best = &each;
   return best;
 }
 

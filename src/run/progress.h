@@ -34,7 +34,7 @@ struct RunProgress {
   std::map<std::string, int> open_starts;        // purpose:sha256 -> starts without a result: interrupted tries
   std::vector<std::string> notes;
 
-  // The fastest passing evaluation, first of equals; null while there is none.
+  // The fastest that passed, of evaluations and benches, first of equals; null while there is none.
   const Recorded* best() const;
 };
 
