@@ -30,49 +30,93 @@ int answer_fd = -1;
   dup2(2, 1);
 }
 
-std::string quoted(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const unsigned char byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20 || byte == 0x7f) {
-      char escape[8];
-      std::snprintf(escape, sizeof escape, "\\u%04x", byte);
-      out += escape;
-    } else {
+// JSON text. Its members stay out of line: this file is compiled anew for every plan.
+struct Json {
+  std::string out;
+  bool comma = false;
+
+  [[gnu::noinline]] void separate() {
+    if (comma) out += ',';
+    comma = true;
+  }
+  [[gnu::noinline]] void open(char bracket) {
+    separate();
+    out += bracket;
+    comma = false;
+  }
+  [[gnu::noinline]] void close(char bracket) {
+    out += bracket;
+    comma = true;
+  }
+  [[gnu::noinline]] void key(const char* name) {
+    separate();
+    out += '"';
+    out += name;
+    out += "\":";
+    comma = false;
+  }
+  [[gnu::noinline]] void number(std::int64_t value) { literal(std::to_string(value)); }
+  [[gnu::noinline]] void literal(const std::string& text) {
+    separate();
+    out += text;
+  }
+  [[gnu::noinline]] void boolean(bool value) {
+    separate();
+    out += value ? "true" : "false";
+  }
+  [[gnu::noinline]] void string(const std::string& text) {
+    separate();
+    out += '"';
+    for (const char c : text) {
+      const unsigned char byte = static_cast<unsigned char>(c);
+      if (byte < 0x20 || byte == 0x7f) {
+        char escape[8];
+        std::snprintf(escape, sizeof escape, "\\u%04x", byte);
+        out += escape;
+        continue;
+      }
+      if (c == '"' || c == '\\') out += '\\';
       out += c;
     }
+    out += '"';
   }
-  return out + "\"";
-}
+  void field(const char* name, const std::string& text) { key(name), string(text); }
+  void field(const char* name, const char* text) { key(name), string(text); }
+  void field(const char* name, std::int64_t value) { key(name), number(value); }
+  void field(const char* name, int value) { key(name), number(value); }
+  void field(const char* name, bool value) { key(name), boolean(value); }
+  [[gnu::noinline]] void field(const char* name, const std::vector<std::int64_t>& values) {
+    key(name);
+    open('[');
+    for (const std::int64_t value : values) number(value);
+    close(']');
+  }
+  [[gnu::noinline]] void field(const char* name, const Grid& grid) {
+    key(name);
+    open('{');
+    field("x", grid.x);
+    field("y", grid.y);
+    field("z", grid.z);
+    close('}');
+  }
+  [[gnu::noinline]] void argument(const Arg& arg) {
+    open('{');
+    field("kind", arg.kind);
+    if (arg.kind == "tensor") {
+      field("tensor", arg.text);
+    } else {
+      key(arg.kind == "workspace" || arg.kind == "tensor_map" ? "index" : arg.kind[0] == 'f' ? "bits" : "value");
+      literal(arg.text);
+    }
+    close('}');
+  }
+};
 
-std::string list(const std::vector<std::int64_t>& values) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < values.size(); ++i) out += (i == 0 ? "" : ",") + std::to_string(values[i]);
-  return out + "]";
+[[gnu::noinline]] std::string quoted(const std::string& text) {
+  Json json;
+  json.string(text);
+  return json.out;
 }
-
-std::string extent(const Grid& grid) {
-  return "{\"x\":" + std::to_string(grid.x) + ",\"y\":" + std::to_string(grid.y) + ",\"z\":" + std::to_string(grid.z) + "}";
-}
-
-template <class T, class F>
-std::string joined(const std::vector<T>& values, F&& text) {
-  std::string out = "[";
-  for (std::size_t i = 0; i < values.size(); ++i) out += (i == 0 ? "" : ",") + text(values[i]);
-  return out + "]";
-}
-
-std::string argument(const Arg& arg) {
-  const std::string head = "{\"kind\":" + quoted(arg.kind);
-  if (arg.kind == "tensor") return head + ",\"tensor\":" + quoted(arg.text) + "}";
-  if (arg.kind == "workspace" || arg.kind == "tensor_map") return head + ",\"index\":" + arg.text + "}";
-  return head + (arg.kind[0] == 'f' ? ",\"bits\":" : ",\"value\":") + arg.text + "}";
-}
-
-const char* boolean(bool value) { return value ? "true" : "false"; }
 
 // Reading the problems. The text is Hone's own; a field that is not there ends the program.
 std::string input;
@@ -141,8 +185,6 @@ void evaluate(std::int64_t index, const Problem& problem) {
 }
 
 }  // namespace plan_program
-
-using plan_program::quoted;
 
 namespace {
 
@@ -273,31 +315,80 @@ void Plan::memset(const TensorInfo& tensor, int value) {
 }
 
 std::string Plan::json() const {
-  using namespace plan_program;
-  std::string out = "{\"schema\":\"hone.plan/1\",\"modules\":";
-  out += joined(modules_, [](const ModuleEntry& each) {
-    return "{\"source\":" + quoted(each.source) + ",\"defines\":" + joined(each.defines, [](const Define& define) {
-      return "{\"name\":" + quoted(define.name) + ",\"value\":" + quoted(define.value) + "}";
-    }) + "}";
-  });
-  out += ",\"workspaces\":" + joined(workspaces_, [](const WorkspaceEntry& each) {
-    return "{\"name\":" + quoted(each.name) + ",\"bytes\":" + std::to_string(each.bytes) + ",\"zeroed\":" + boolean(each.zeroed) + "}";
-  });
-  out += ",\"tensor_maps\":" + joined(maps_, [](const MapEntry& each) {
-    return "{\"name\":" + quoted(each.name) + ",\"tensor\":" + quoted(each.tensor) + ",\"box\":" + list(each.spec.box) +
-           ",\"strides\":" + list(each.spec.strides) + ",\"swizzle\":" + quoted(each.spec.swizzle) + ",\"l2\":" + quoted(each.spec.l2) +
-           ",\"fill\":" + quoted(each.spec.fill) + "}";
-  });
-  out += ",\"launches\":" + joined(steps_, [](const Step& each) -> std::string {
-    if (each.kind == "memset")
-      return "{\"kind\":\"memset\",\"" + each.target_kind + "\":" + (each.target_kind == "tensor" ? quoted(each.target) : each.target) +
-             ",\"value\":" + std::to_string(each.value) + "}";
-    return "{\"kind\":\"launch\",\"module\":" + std::to_string(each.module) + ",\"kernel\":" + quoted(each.kernel) + ",\"grid\":" + extent(each.grid) +
-           ",\"block\":" + extent(each.block) + ",\"cluster\":" + extent(each.cluster) + ",\"shared_bytes\":" + std::to_string(each.shared) +
-           ",\"max_registers\":" + std::to_string(each.max_registers) + ",\"cooperative\":" + boolean(each.cooperative) +
-           ",\"programmatic_dependent_launch\":" + boolean(each.pdl) + ",\"args\":" + joined(each.args, argument) + "}";
-  });
-  return out + "}";
+  plan_program::Json json;
+  json.open('{');
+  json.field("schema", "hone.plan/1");
+  json.key("modules");
+  json.open('[');
+  for (const ModuleEntry& each : modules_) {
+    json.open('{');
+    json.field("source", each.source);
+    json.key("defines");
+    json.open('[');
+    for (const Define& define : each.defines) {
+      json.open('{');
+      json.field("name", define.name);
+      json.field("value", define.value);
+      json.close('}');
+    }
+    json.close(']');
+    json.close('}');
+  }
+  json.close(']');
+  json.key("workspaces");
+  json.open('[');
+  for (const WorkspaceEntry& each : workspaces_) {
+    json.open('{');
+    json.field("name", each.name);
+    json.field("bytes", each.bytes);
+    json.field("zeroed", each.zeroed);
+    json.close('}');
+  }
+  json.close(']');
+  json.key("tensor_maps");
+  json.open('[');
+  for (const MapEntry& each : maps_) {
+    json.open('{');
+    json.field("name", each.name);
+    json.field("tensor", each.tensor);
+    json.field("box", each.spec.box);
+    json.field("strides", each.spec.strides);
+    json.field("swizzle", each.spec.swizzle);
+    json.field("l2", each.spec.l2);
+    json.field("fill", each.spec.fill);
+    json.close('}');
+  }
+  json.close(']');
+  json.key("launches");
+  json.open('[');
+  for (const Step& each : steps_) {
+    json.open('{');
+    json.field("kind", each.kind);
+    if (each.kind == "memset") {
+      json.key(each.target_kind.c_str());
+      if (each.target_kind == "tensor") json.string(each.target);
+      else json.literal(each.target);
+      json.field("value", each.value);
+    } else {
+      json.field("module", each.module);
+      json.field("kernel", each.kernel);
+      json.field("grid", each.grid);
+      json.field("block", each.block);
+      json.field("cluster", each.cluster);
+      json.field("shared_bytes", each.shared);
+      json.field("max_registers", each.max_registers);
+      json.field("cooperative", each.cooperative);
+      json.field("programmatic_dependent_launch", each.pdl);
+      json.key("args");
+      json.open('[');
+      for (const Arg& arg : each.args) json.argument(arg);
+      json.close(']');
+    }
+    json.close('}');
+  }
+  json.close(']');
+  json.close('}');
+  return json.out;
 }
 
 }  // namespace hone

@@ -9,6 +9,7 @@ namespace hone {
 namespace {
 
 constexpr std::size_t kBudget = 8192;      // characters made in all
+constexpr std::size_t kLargestNumber = 1 << 20;
 constexpr int kDeepest = 48;
 constexpr std::string_view kAnonymous = "(anonymous namespace)";
 
@@ -61,7 +62,7 @@ class Reader {
     std::size_t value = 0;
     while (digit(peek())) {
       value = value * 10 + static_cast<std::size_t>(next() - '0');
-      if (value > text_.size()) throw Unreadable{};
+      if (value > kLargestNumber) throw Unreadable{};
     }
     return value;
   }

@@ -205,7 +205,7 @@ Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLa
     std::uint64_t offset;
   };
   std::vector<Found> exact, loose;
-  std::set<std::string> others;            // names of kernels, for the hint
+  std::set<std::string> others, siblings;  // names of kernels, for the hint; those of the same template
   bool c_linkage = false;
   std::string unread;
   std::size_t demangled = 0;
@@ -222,8 +222,9 @@ Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLa
     }
     const Match how = match(wanted, arguments, *name);
     if (how == Match::none) {
-      if (!name->parameters.empty() && name->parameters[0] == kBlock && others.size() < 256)
-        others.insert(name->is_template ? fmt::format("{}<{}>", name->qualified, fmt::join(name->arguments, ", ")) : name->qualified);
+      auto& list = name->qualified == wanted.qualified ? siblings : others;
+      if (!name->parameters.empty() && name->parameters[0] == kBlock && list.size() < 256)
+        list.insert(name->is_template ? fmt::format("{}<{}>", name->qualified, fmt::join(name->arguments, ", ")) : name->qualified);
       continue;
     }
     auto& list = how == Match::exact ? exact : loose;
@@ -240,8 +241,9 @@ Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLa
   if (found.empty()) {
     if (c_linkage) return fail(name_error(launch, "it has C linkage, so its parameters cannot be checked").with_hint("remove extern \"C\""));
     Error error = name_error(launch, "the module has no such function");
-    const std::vector<std::string> known(others.begin(), others.end());
-    if (const std::string near = nearest(launch.kernel, known); !near.empty()) error.hint = fmt::format("did you mean {}?", near);
+    const auto& list = siblings.empty() ? others : siblings;
+    const std::vector<std::string> known(list.begin(), list.end());
+    if (const std::string near = nearest(launch.kernel, known); !near.empty() && siblings.empty()) error.hint = fmt::format("did you mean {}?", near);
     else if (!known.empty()) error.hint = fmt::format("it has {}", fmt::join(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(std::min(known.size(), kMostListed)), ", "));
     if (!unread.empty()) error.notes.push_back(fmt::format("a function whose name Hone cannot read: {}", unread));
     return fail(std::move(error));
