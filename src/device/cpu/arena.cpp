@@ -8,13 +8,14 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/text.h"
 
 namespace hone::cpu {
 namespace {
+
+constexpr std::size_t kLeastGuard = std::size_t{64} << 10, kLargestGuard = std::size_t{64} << 20;
 
 std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
@@ -45,20 +46,28 @@ void SharedMemory::swap(SharedMemory& other) noexcept {
   std::swap(size_, other.size_);
 }
 
-Result<> SharedMemory::resize(std::size_t bytes) {
+Result<> SharedMemory::resize(std::size_t bytes, std::span<const Run> holes) {
   if (data_ != nullptr) ::munmap(data_, size_);
   data_ = nullptr;
   size_ = 0;
-  if (::ftruncate(fd_, 0) != 0) return fail(ErrorKind::internal, "cannot empty shared memory: {}", std::strerror(errno));
+  if (::ftruncate(fd_, 0) != 0 || ::ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
+    return fail(ErrorKind::out_of_memory, "cannot get {} of shared memory: {}", format_bytes(bytes), std::strerror(errno));
   if (bytes == 0) return {};
+  std::size_t needed = bytes;
+  for (const Run& hole : holes) needed -= hole.bytes;
   // Without this the system would end this process, not refuse the request.
   const std::size_t available = available_memory();
-  if (bytes > available / 10 * 9)
-    return fail(Error{ErrorKind::out_of_memory, fmt::format("buffers need {} of memory, the machine has {} available", format_bytes(bytes), format_bytes(available))}
+  if (needed > available / 10 * 9)
+    return fail(Error{ErrorKind::out_of_memory, fmt::format("buffers need {} of memory, the machine has {} available", format_bytes(needed), format_bytes(available))}
                     .with_hint("smaller workloads, or a machine with more memory"));
-  const int code = ::posix_fallocate(fd_, 0, static_cast<off_t>(bytes));
-  if (code != 0) return fail(ErrorKind::out_of_memory, "cannot get {} of shared memory: {}", format_bytes(bytes), std::strerror(code));
-  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, fd_, 0);
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i <= holes.size(); ++i) {
+    const std::size_t end = i < holes.size() ? holes[i].begin : bytes;
+    const int code = end > begin ? ::posix_fallocate(fd_, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) : 0;
+    if (code != 0) return fail(ErrorKind::out_of_memory, "cannot get {} of shared memory: {}", format_bytes(needed), std::strerror(code));
+    if (i < holes.size()) begin = holes[i].begin + holes[i].bytes;
+  }
+  void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
   if (at == MAP_FAILED) return fail(ErrorKind::out_of_memory, "cannot map {} of shared memory: {}", format_bytes(bytes), std::strerror(errno));
   data_ = static_cast<std::byte*>(at);
   size_ = bytes;
@@ -114,18 +123,21 @@ std::size_t Layout::add(BufferSpec spec) {
   Buffer buffer;
   if (spec.runs.empty()) spec.runs = {{0, spec.bytes}};
   const std::size_t alignment = std::max<std::size_t>(spec.alignment, 64);
-  if (guards_.empty() || guards_.back() + kPage != end_) {
-    guards_.push_back(end_);
-    end_ += kPage;
-  }
+  // A stray access that goes wrong by a multiple of a row lands in a guard, not in another buffer.
+  const std::size_t guard = std::clamp(round_up(spec.bytes, kPage), kLeastGuard, kLargestGuard);
+  const auto add_guard = [&](std::size_t at) {
+    guards_.push_back({at, guard});
+    end_ = at + guard;
+  };
+  if (guards_.empty()) add_guard(0);
   for (std::size_t slot = 0; slot < (spec.rotated ? slots_ : 1); ++slot) {
+    Run& before = guards_.back();
+    before.bytes = std::max(before.bytes, guard);
     // Another offset within the page in each slot, as the alignment allows.
     const std::size_t shift = alignment < kPage ? slot * round_up(1088, alignment) % kPage : 0;
-    const std::size_t at = round_up(end_ + kPage, std::max(alignment, kPage)) + shift;
+    const std::size_t at = round_up(before.begin + before.bytes + kPage, std::max(alignment, kPage)) + shift;
     buffer.offset.push_back(at);
-    const std::size_t guard = round_up(at + spec.bytes + kPage, kPage);
-    guards_.push_back(guard);
-    end_ = guard + kPage;
+    add_guard(round_up(at + spec.bytes + kPage, kPage));
   }
   buffer.spec = std::move(spec);
   buffers_.push_back(std::move(buffer));
@@ -137,19 +149,13 @@ std::size_t Layout::offset(std::size_t buffer, std::size_t slot) const {
   return each.offset[each.spec.rotated ? slot : 0];
 }
 
-nlohmann::json Layout::guard_pages() const {
-  nlohmann::json out = nlohmann::json::array();
-  for (const std::size_t guard : guards_) out.push_back({guard, kPage});
-  return out;
-}
-
 template <class Visit>
 void Layout::for_each_canary(Visit visit) const {
   std::size_t next_guard = 0;
   for (const Buffer& buffer : buffers_) {
     for (const std::size_t at : buffer.offset) {
-      while (guards_[next_guard + 1] < at) ++next_guard;
-      const std::size_t before = guards_[next_guard] + kPage, after = guards_[next_guard + 1];
+      while (guards_[next_guard + 1].begin < at) ++next_guard;
+      const std::size_t before = guards_[next_guard].begin + guards_[next_guard].bytes, after = guards_[next_guard + 1].begin;
       visit(buffer.spec, at, before, at);
       std::size_t covered = at;
       for (const Run& run : buffer.spec.runs) {

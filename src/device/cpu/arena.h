@@ -4,7 +4,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,6 +16,13 @@ namespace hone::cpu {
 
 inline constexpr std::size_t kPage = 4096;
 
+struct Run {
+  std::size_t begin = 0, bytes = 0;
+};
+// The bytes of a buffer that its elements cover; what lies between is a gap (a pitch wider than a row).
+// In increasing order, neighbours joined. Overlapping strides count as covering everything.
+std::vector<Run> runs_of(const TensorShape& shape);
+
 // An anonymous file in memory (memfd), mapped here; other processes get its descriptor.
 class SharedMemory {
  public:
@@ -26,8 +32,9 @@ class SharedMemory {
   SharedMemory& operator=(SharedMemory&& other) noexcept { swap(other); return *this; }
   ~SharedMemory();
 
-  // All zero bytes, whatever was there. Kind out_of_memory when the machine has not enough.
-  Result<> resize(std::size_t bytes);
+  // All zero bytes, whatever was there. Kind out_of_memory when the machine has not enough. `holes` are
+  // in order and get no memory.
+  Result<> resize(std::size_t bytes, std::span<const Run> holes = {});
   // Nobody can change the size from now on (a runner that could would end this process by SIGBUS).
   Result<> seal();
   // A second descriptor that can only be mapped for reading; the caller closes it.
@@ -44,13 +51,6 @@ class SharedMemory {
   std::size_t size_ = 0;
 };
 
-// Bytes of a buffer that its elements cover; what lies between is a gap (a pitch wider than a row).
-struct Run {
-  std::size_t begin = 0, bytes = 0;
-};
-// In increasing order, neighbours joined. Overlapping strides count as covering everything.
-std::vector<Run> runs_of(const TensorShape& shape);
-
 struct BufferSpec {
   std::string name;
   std::size_t bytes = 0, alignment = 64;
@@ -58,8 +58,9 @@ struct BufferSpec {
   bool rotated = true;                // has a place of its own in every slot
 };
 
-// Buffers in a row, each between guard pages that the runner cannot touch, with at least a page of
-// canary bytes on both sides and canaries in its gaps. Every rotated buffer exists once a slot, at
+// Buffers in a row, each between guards that the runner cannot touch (as wide as the buffer, within
+// limits: address space, not memory), with at least a page of canary bytes on both sides and canaries
+// in its gaps. Every rotated buffer exists once a slot, at
 // another offset within its page.
 class Layout {
  public:
@@ -70,7 +71,7 @@ class Layout {
   std::size_t count() const { return buffers_.size(); }
   const BufferSpec& spec(std::size_t buffer) const { return buffers_[buffer].spec; }
   std::size_t offset(std::size_t buffer, std::size_t slot) const;
-  nlohmann::json guard_pages() const;                 // [[offset, bytes], ...]
+  std::span<const Run> guards() const { return guards_; }
 
   // `pattern` is a page of secret random bytes.
   void write_canaries(std::byte* base, std::span<const std::byte> pattern) const;
@@ -89,7 +90,7 @@ class Layout {
   std::size_t slots_;
   std::size_t end_ = 0;
   std::vector<Buffer> buffers_;
-  std::vector<std::size_t> guards_;
+  std::vector<Run> guards_;
 };
 
 // Fills runs of a buffer with an element pattern (its low `element` bytes).

@@ -189,25 +189,20 @@ std::optional<Error> Runner::check(double waited_s, double timeout_s, const Labe
 
 std::optional<Error> Runner::wait(const Word& word, std::uint32_t value, Patience patience, double timeout_s, const Labels& labels) {
   const double start = now_s();
-  double checked = start, looked = start;
+  double checked = start;
+  looked_s_ = start;
   stalled_s_ = 0;
   for (;;) {
-    if (patience == Patience::spin) {
-      for (int i = 0; i < 64; ++i) {
-        if (word.load(std::memory_order_acquire) == value) {
-          if (i == 0 && now_s() - looked > kStall) stalled_s_ += now_s() - looked;
-          return std::nullopt;
-        }
-        pause_core();
-      }
-    } else {
-      const std::uint32_t seen = word.load(std::memory_order_acquire);
-      if (seen == value) return std::nullopt;
-      nap(word, seen, 2000000);
+    std::uint32_t seen = word.load(std::memory_order_acquire);
+    for (int i = 0; i < 64 && patience == Patience::spin && seen != value; ++i) {
+      pause_core();
+      seen = word.load(std::memory_order_acquire);
     }
+    if (patience == Patience::sleep && seen != value) nap(word, seen, 2000000);
     const double now = now_s();
-    if (now - looked > kStall) stalled_s_ += now - looked;
-    looked = now;
+    if (now - looked_s_ > kStall) stalled_s_ += now - looked_s_;
+    looked_s_ = now;
+    if (seen == value) return std::nullopt;
     const bool refused = control().state.load(std::memory_order_acquire) == kRefused;
     if (now - checked < kCheckPeriod && !refused) continue;
     checked = now;

@@ -62,8 +62,10 @@ class Runner {
   // Waits until the runner has set the word, spinning or asleep. A fault when it died, was too slow
   // or too loud; then it is killed.
   std::optional<Error> wait(const Word& word, std::uint32_t value, Patience patience, double timeout_s, const Labels& labels);
-  // Of the last spinning wait: time in which this thread was not looking, since something else ran here.
+  // Of the last spinning wait: time in which this thread did not look, since something else ran here,
+  // and when it looked last.
   double stalled_s() const { return stalled_s_; }
+  double looked_s() const { return looked_s_; }
   // Kills it when it has died, or when `waited_s` is beyond `timeout_s`, or its output beyond the limit.
   std::optional<Error> check(double waited_s, double timeout_s, const Labels& labels);
 
@@ -87,7 +89,7 @@ class Runner {
   std::unique_ptr<JailedProcess> process_;
   clockid_t cpu_clock_ = 0;
   std::vector<int> states_;              // /proc/<pid>/task/<tid>/stat of each worker, open
-  double stalled_s_ = 0;
+  double stalled_s_ = 0, looked_s_ = 0;
   bool own_threads_ = false;             // a baseline's library starts others
 };
 

@@ -24,17 +24,32 @@ namespace {
 
 using Json = nlohmann::json;
 constexpr std::uint64_t kMemsetChunk = 256 * 1024;
+constexpr std::size_t kPageBytes = 4096;
 
 std::byte* map(int fd, std::uint64_t bytes, int protection, const char* what) {
-  void* at = ::mmap(nullptr, bytes, protection, MAP_SHARED | MAP_POPULATE, fd, 0);
+  void* at = ::mmap(nullptr, bytes, protection, MAP_SHARED, fd, 0);
   if (at == MAP_FAILED) throw RunnerFault(std::string("cannot map the ") + what + ": " + std::strerror(errno));
   return static_cast<std::byte*>(at);
 }
 
-void protect_guards(std::byte* arena, const Json& guards) {
-  for (const Json& guard : guards)
-    if (::mprotect(arena + guard.at(0).get<std::uint64_t>(), guard.at(1).get<std::uint64_t>(), PROT_NONE) != 0)
-      throw RunnerFault(std::string("cannot protect a guard page: ") + std::strerror(errno));
+void touch(volatile std::byte* begin, volatile const std::byte* end, bool writable) {
+  for (; begin < end; begin += kPageBytes) {
+    const std::byte value = *begin;
+    if (writable) *begin = value;
+  }
+}
+
+// The guards become inaccessible, and every other page is there before the first call needs it.
+void protect_guards(std::byte* arena, std::uint64_t bytes, const Json& guards, bool writable) {
+  std::byte* next = arena;
+  for (const Json& guard : guards) {
+    std::byte* at = arena + guard.at(0).get<std::uint64_t>();
+    const auto length = guard.at(1).get<std::uint64_t>();
+    if (::mprotect(at, length, PROT_NONE) != 0) throw RunnerFault(std::string("cannot protect a guard: ") + std::strerror(errno));
+    touch(next, at, writable);
+    next = at + length;
+  }
+  touch(next, arena + bytes, writable);
 }
 
 struct Object {
@@ -44,7 +59,7 @@ struct Object {
 
 Object open_object(const std::string& path, std::uint32_t index) {
   Object object;
-  object.handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  object.handle = open_shared_object(path.c_str());
   if (object.handle == nullptr) {
     const char* reason = ::dlerror();
     throw RunnerFault(reason != nullptr ? reason : "unknown reason");
@@ -297,8 +312,8 @@ std::unique_ptr<Program> load_program(Control& control, std::uint32_t workers) {
     const char* blob = reinterpret_cast<const char*>(loaded.own) + control.blob_offset;
     loaded.blob = Json::parse(blob, blob + control.blob_bytes);
     loaded.slots = loaded.blob.at("slots").get<std::size_t>();
-    protect_guards(input, loaded.blob.at("guards").at("input"));
-    protect_guards(loaded.own, loaded.blob.at("guards").at("own"));
+    protect_guards(input, control.input_bytes, loaded.blob.at("guards").at("input"), false);
+    protect_guards(loaded.own, control.arena_bytes, loaded.blob.at("guards").at("own"), true);
     for (const Json& buffer : loaded.blob.at("buffers")) {
       loaded.buffers.emplace_back();
       std::byte* arena = buffer.at("arena") == "input" ? input : loaded.own;

@@ -23,6 +23,9 @@ class Program : public Work {
 // run) and binds every step's arguments. Throws RunnerFault when the program cannot be had.
 std::unique_ptr<Program> load_program(Control& control, std::uint32_t workers);
 
+// dlopen, and the static constructors (runner_open.cpp).
+void* open_shared_object(const char* path);
+
 }  // namespace hone::cpu
 
 #endif

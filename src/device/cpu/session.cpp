@@ -128,7 +128,7 @@ Result<> CpuSession::set_up() {
     input_index_.back() = input_layout_->add({tensor.name, tensor.bytes(), static_cast<std::size_t>(std::max<std::int64_t>(tensor.alignment, 1)), {}, true});
   }
   HONE_TRY(input_memory_, machine_->pool.inputs());
-  HONE_CHECK(input_memory_->resize(input_layout_->bytes()));
+  HONE_CHECK(input_memory_->resize(input_layout_->bytes(), input_layout_->guards()));
   if (input_layout_->bytes() != 0) input_layout_->write_canaries(input_memory_->data(), canary_);
   machine_->pool.prepare(input_memory_);
   return {};
@@ -245,10 +245,13 @@ Result<ProgramId> CpuSession::start(std::unique_ptr<Loaded> loaded, nlohmann::js
     blob["objects"].push_back(std::move(inside));
   }
   blob["slots"] = input_layout_->slots() * input_layout_->slots();
-  blob["guards"] = {{"input", input_layout_->guard_pages()}, {"own", loaded->layout->guard_pages()}};
+  for (const auto& [name, layout] : {std::pair<const char*, const Layout*>{"input", input_layout_.get()}, {"own", loaded->layout.get()}}) {
+    blob["guards"][name] = nlohmann::json::array();
+    for (const Run& guard : layout->guards()) blob["guards"][name].push_back({guard.begin, guard.bytes});
+  }
   const std::string text = blob.dump();
   const std::size_t blob_offset = loaded->layout->bytes();
-  HONE_CHECK(runner.arena().resize((blob_offset + text.size() + kPage - 1) / kPage * kPage));
+  HONE_CHECK(runner.arena().resize((blob_offset + text.size() + kPage - 1) / kPage * kPage, loaded->layout->guards()));
   HONE_CHECK(runner.arena().seal());
   std::memcpy(runner.arena().data() + blob_offset, text.data(), text.size());
   loaded->layout->write_canaries(runner.arena().data(), canary_);
@@ -366,7 +369,7 @@ std::optional<Error> CpuSession::judge_extra(Loaded& loaded, double extra_s, dou
   if (extra_s > allowed_s) loaded.suspicions += 10;
   else loaded.suspicions = std::max(0, loaded.suspicions - 1);
   if (loaded.suspicions <= 20) return std::nullopt;
-  return late(fmt::format("{} goes on working after it has reported the end of its launches, with {:.3f} ms of CPU time the last time", loaded.labels.program, extra_s * 1e3));
+  return late(fmt::format("{} works outside the span from the start to the reported end of its launches, with {:.3f} ms of CPU time the last time", loaded.labels.program, extra_s * 1e3));
 }
 
 std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
@@ -375,16 +378,16 @@ std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
   const Patience patience = machine_->topology.clock_core_shared ? Patience::sleep : Patience::spin;
   const std::uint32_t number = ++loaded.calls;
   bell.slot.store(input_slot_ * static_cast<std::uint32_t>(input_layout_->slots()) + loaded.slot, std::memory_order_relaxed);
-  const std::uint64_t rung = now_ns();
+  const double rung = now_s();
   set(bell.call, number, Patience::sleep);
-  const std::uint64_t waking = now_ns();
+  double stalled_s = now_s() - rung;
   if (auto fault = runner.wait(bell.armed, number, patience, spec_.call_timeout_s, loaded.labels)) return fault;
-  const double stalled_s = runner.stalled_s() + static_cast<double>(waking - rung) * 1e-9;
-  const std::uint64_t begin = now_ns();
+  const double begin = now_s();
+  stalled_s += runner.stalled_s() + (begin - runner.looked_s());
   set(bell.go, number, patience);
   if (auto fault = runner.wait(bell.done, number, patience, spec_.call_timeout_s, loaded.labels)) return fault;
-  const std::uint64_t end = now_ns();
-  result.seconds = static_cast<double>(end - begin) * 1e-9;
+  const double end = now_s();
+  result.seconds = end - begin;
   if (loaded.labels.native) return std::nullopt;
 
   if (!await_sleep(loaded)) return late(fmt::format("{} was still busy {:.0f} ms after it had reported the end of its launches", loaded.labels.program, kGrace * 1e3));
@@ -392,13 +395,13 @@ std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
   if (!latest) return runner.wait(bell.call, 0, Patience::sleep, 0, loaded.labels);   // it died after the end
   const auto workers = static_cast<double>(machine_->topology.worker_cores.size());
   const double used = *latest - std::exchange(loaded.idle_cpu_s, *latest), allowed = kOutsideAllowance * workers;
-  // No thread can have used more than the wall time from the ring to the end: the rest was after it.
-  result.extra_cpu_s = std::max(0.0, used - workers * static_cast<double>(end - rung) * 1e-9);
-  if (patience == Patience::sleep) return judge_extra(loaded, result.extra_cpu_s, allowed);
   // Every worker runs from `go` to `done`. What it used beyond that is what waking up and falling asleep
   // takes, and spinning while this thread was kept from ringing, or hidden work: that is charged.
   const double outside = used - workers * (result.seconds + stalled_s);
-  result.seconds += std::max(0.0, outside - allowed) + std::exchange(loaded.owed_s, 0.0);
+  // Of several workers one may have waited for another's core to be free; but none can have used more
+  // than the time from the ring to the end.
+  result.extra_cpu_s = std::max(0.0, workers == 1 && patience == Patience::spin ? outside - allowed : used - workers * (end - rung));
+  if (patience == Patience::spin) result.seconds += std::max(0.0, outside - allowed) + std::exchange(loaded.owed_s, 0.0);
   return judge_extra(loaded, result.extra_cpu_s, allowed);
 }
 
