@@ -5,8 +5,8 @@
 // From then on, for all threads of the process and for ever: memory (mmap of anonymous memory or of a
 // descriptor already open, munmap, mprotect, mremap, madvise, brk), waiting (futex, poll, nanosleep,
 // sched_yield), clocks, reading and writing open descriptors, closing them, ending a thread or the
-// process, and a signal to oneself (abort) are allowed; also newfstatat, which is what fstat is. Everything else traps with SIGSYS: new
-// threads and processes, exec, opening or changing files, signal handlers, limits, affinity, prctl.
+// process, and a signal to oneself (abort) are allowed; also newfstatat, which is what fstat is. Everything else traps
+// with SIGSYS: new threads and processes, exec, opening or changing files, signal handlers, limits, affinity, prctl.
 // Install the handlers of SIGSYS, SIGSEGV, ... before; they cannot be replaced after. Where a caller
 // has blocked SIGSYS (pthread_create does, while it clones) the trap ends the process without a handler.
 #ifndef HONE_SANDBOX_LOCKDOWN_H

@@ -22,19 +22,23 @@ bool is_plain_absolute(const fs::path& path) {
 // Faults of our own callers, found here rather than in the jail.
 Result<> check(const JailSpec& spec, const std::vector<std::pair<int, int>>& fds) {
   if (spec.argv.empty()) return fail(ErrorKind::internal, "sandbox: no program to start");
-  if (!is_plain_absolute(spec.cwd)) return fail(ErrorKind::internal, "sandbox: the working folder {} is not an absolute path", spec.cwd);
+  if (!is_plain_absolute(spec.cwd))
+    return fail(ErrorKind::internal, "sandbox: the working folder {} is not an absolute path", spec.cwd);
   for (const JailMount& mount : spec.mounts) {
-    if (!is_plain_absolute(mount.inside) || mount.inside == "/") return fail(ErrorKind::internal, "sandbox: {} is no place for a mount", mount.inside);
+    if (!is_plain_absolute(mount.inside) || mount.inside == "/")
+      return fail(ErrorKind::internal, "sandbox: {} is no place for a mount", mount.inside);
   }
   for (auto [here, there] : fds) {
-    if (there < 3 || there > 255) return fail(ErrorKind::internal, "sandbox: descriptor {} cannot be handed on as {}", here, there);
+    if (there < 3 || there > 255)
+      return fail(ErrorKind::internal, "sandbox: descriptor {} cannot be handed on as {}", here, there);
   }
   return {};
 }
 
 std::uint64_t whole_seconds(double seconds) { return seconds > 0 ? static_cast<std::uint64_t>(std::ceil(seconds)) : 0; }
 
-Result<SupervisorSpec> supervisor_spec(SandboxMode mode, const JailSpec& spec, const std::vector<std::pair<int, int>>& fds) {
+Result<SupervisorSpec> supervisor_spec(SandboxMode mode, const JailSpec& spec,
+                                       const std::vector<std::pair<int, int>>& fds) {
   HONE_CHECK(check(spec, fds));
   SupervisorSpec out;
   jail::Order& order = out.order;
@@ -55,7 +59,9 @@ Result<SupervisorSpec> supervisor_spec(SandboxMode mode, const JailSpec& spec, c
     std::error_code error;
     const fs::path absolute = fs::absolute(mount.host, error);
     if (!error) mount.host = absolute;
-    if (!fs::exists(mount.host, error)) return fail(ErrorKind::io, "sandbox: cannot mount {}: {}", mount.host.string(), error ? error.message() : "No such file or directory");
+    if (!fs::exists(mount.host, error))
+      return fail(ErrorKind::io, "sandbox: cannot mount {}: {}", mount.host.string(),
+                  error ? error.message() : "No such file or directory");
   }
   if (order.isolate) {
     for (const JailMount& mount : mounts) order.mounts.push_back({mount.host.string(), mount.inside, mount.writable});
@@ -83,13 +89,16 @@ struct Sandbox::Trial {
   SandboxStatus status;
 };
 
-Sandbox::Sandbox(SandboxMode mode, fs::path jail) : mode_(mode), jail_(std::move(jail)), trial_(std::make_shared<Trial>()) {}
+Sandbox::Sandbox(SandboxMode mode, fs::path jail)
+    : mode_(mode), jail_(std::move(jail)), trial_(std::make_shared<Trial>()) {}
 
 Result<Sandbox> Sandbox::create(SandboxMode mode, const fs::path& libexec) {
   const fs::path jail = libexec / "hone-jail";
   if (::access(jail.c_str(), X_OK) != 0) {
-    return fail(make_error(ErrorKind::environment, "{} is not there or cannot be executed", jail.string())
-                    .with_hint("an installation is the hone binary and share/hone beside it; HONE_SHARE names another share folder"));
+    return fail(
+        make_error(ErrorKind::environment, "{} is not there or cannot be executed", jail.string())
+            .with_hint(
+                "an installation is the hone binary and share/hone beside it; HONE_SHARE names another share folder"));
   }
   std::error_code error;
   const fs::path absolute = fs::absolute(jail, error);
@@ -113,11 +122,15 @@ const SandboxStatus& Sandbox::status() const {
       if (!status.refused.empty()) return;
       status = {false, "trial run", outcome.error().message, outcome.error().hint};
     } else if (!outcome->ok()) {
-      status = {false, "trial run", fmt::format("an empty jail ended with exit code {}, signal {}", outcome->exit_code, outcome->signal), {}};
+      status = {false,
+                "trial run",
+                fmt::format("an empty jail ended with exit code {}, signal {}", outcome->exit_code, outcome->signal),
+                {}};
     } else {
       status.available = true;
     }
-    if (!status.available && status.hint.empty()) status.hint = "go on without isolation, at your own risk, with --sandbox=off";
+    if (!status.available && status.hint.empty())
+      status.hint = "go on without isolation, at your own risk, with --sandbox=off";
   });
   return trial_->status;
 }
@@ -132,7 +145,8 @@ Result<ProcessOutcome> Sandbox::run_jail(const JailSpec& spec, SandboxStatus* re
   return supervisor->outcome();
 }
 
-Result<std::unique_ptr<JailedProcess>> Sandbox::start(const JailSpec& spec, const std::vector<std::pair<int, int>>& fds) const {
+Result<std::unique_ptr<JailedProcess>> Sandbox::start(const JailSpec& spec,
+                                                      const std::vector<std::pair<int, int>>& fds) const {
   HONE_TRY(SupervisorSpec supervisor_order, supervisor_spec(mode_, spec, fds));
   HONE_TRY(auto supervisor, Supervisor::start(jail_, std::move(supervisor_order)));
   supervisor->watch_in_background();

@@ -22,11 +22,13 @@
 namespace hone {
 namespace {
 
-constexpr double kStartTimeout = 60;    // an overloaded machine is slow, not without sandbox
-constexpr double kEndTimeout = 10;      // after the lifeline was cut; then SIGKILL
+constexpr double kStartTimeout = 60;   // an overloaded machine is slow, not without sandbox
+constexpr double kEndTimeout = 10;     // after the lifeline was cut; then SIGKILL
 constexpr std::string_view kOff = "or go on without isolation, at your own risk, with --sandbox=off";
 
-Error system_error(const char* what) { return make_error(ErrorKind::environment, "{}: {}", what, std::strerror(errno)); }
+Error system_error(const char* what) {
+  return make_error(ErrorKind::environment, "{}: {}", what, std::strerror(errno));
+}
 
 Result<std::pair<Fd, Fd>> make_pipe() {
   int fds[2];
@@ -44,7 +46,8 @@ Result<Fd> sealed_file(const char* name, std::string_view bytes) {
     if (n <= 0) return fail(system_error("cannot fill a file in memory"));
     done += static_cast<std::size_t>(n);
   }
-  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0 || ::lseek(file.get(), 0, SEEK_SET) != 0)
+  if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) != 0 ||
+      ::lseek(file.get(), 0, SEEK_SET) != 0)
     return fail(system_error("cannot seal a file in memory"));
   return file;
 }
@@ -61,14 +64,17 @@ std::string hint_for(const std::string& facility, int error) {
     advice = "AppArmor restricts user namespaces here (sysctl kernel.apparmor_restrict_unprivileged_userns=0 lifts it)";
   } else if (facility == "user namespaces" && error == ENOSPC) {
     advice = "raise sysctl user.max_user_namespaces";
-  } else if (facility == "user namespaces" && read_setting("/proc/sys/kernel/unprivileged_userns_clone").starts_with("0")) {
+  } else if (facility == "user namespaces" &&
+             read_setting("/proc/sys/kernel/unprivileged_userns_clone").starts_with("0")) {
     advice = "set sysctl kernel.unprivileged_userns_clone=1";
   } else if (facility == "seccomp") {
     advice = "the kernel needs CONFIG_SECCOMP_FILTER";
   } else if (error == ENOSYS || error == EINVAL) {
     advice = "the kernel must be Linux 5.14 or later, with namespaces compiled in";
   } else {
-    advice = "a container, a chroot or a security policy refuses it; allow it there (docker: --privileged, or seccomp and AppArmor unconfined)";
+    advice =
+        "a container, a chroot or a security policy refuses it; allow it there (docker: --privileged, or seccomp and "
+        "AppArmor unconfined)";
   }
   return fmt::format("{}, {}", advice, kOff);
 }
@@ -78,12 +84,17 @@ Error error_of(const jail::Message& message, SandboxStatus* refusal) {
   const std::string detail(message.detail, ::strnlen(message.detail, sizeof message.detail));
   const char* words = std::strerror(message.error);
   switch (message.fault) {
-    case jail::Fault::io: return make_error(ErrorKind::io, "sandbox: {}: {}", detail, words);
-    case jail::Fault::program: return make_error(ErrorKind::environment, "sandbox: {}: {}", detail, words);
-    case jail::Fault::refused: break;
+    case jail::Fault::io:
+      return make_error(ErrorKind::io, "sandbox: {}: {}", detail, words);
+    case jail::Fault::program:
+      return make_error(ErrorKind::environment, "sandbox: {}: {}", detail, words);
+    case jail::Fault::refused:
+      break;
   }
-  if (refusal != nullptr) *refusal = {false, facility, fmt::format("{}: {}", detail, words), hint_for(facility, message.error)};
-  return make_error(ErrorKind::sandbox_unavailable, "this machine refuses the sandbox: {}: {}: {}", facility, detail, words)
+  if (refusal != nullptr)
+    *refusal = {false, facility, fmt::format("{}: {}", detail, words), hint_for(facility, message.error)};
+  return make_error(ErrorKind::sandbox_unavailable, "this machine refuses the sandbox: {}: {}: {}", facility, detail,
+                    words)
       .with_hint(hint_for(facility, message.error));
 }
 
@@ -106,18 +117,21 @@ Result<> Supervisor::spawn(const fs::path& jail) {
   HONE_TRY(auto err, make_pipe());
   HONE_TRY(auto lifeline, make_pipe());
   int pair[2];
-  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) return fail(system_error("cannot make a socket"));
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
+    return fail(system_error("cannot make a socket"));
   status_ = Fd(pair[0]);
   const Fd status_there(pair[1]);
   const int on = 1;
   ::setsockopt(status_.get(), SOL_SOCKET, SO_PASSCRED, &on, sizeof on);   // tells the program's pid as seen from here
-  HONE_TRY(const Fd input, spec_.stdin_text.empty() ? Result<Fd>(Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC))) : sealed_file("stdin", spec_.stdin_text));
+  HONE_TRY(const Fd input, spec_.stdin_text.empty() ? Result<Fd>(Fd(::open("/dev/null", O_RDONLY | O_CLOEXEC)))
+                                                    : sealed_file("stdin", spec_.stdin_text));
   HONE_TRY(const Fd order, sealed_file("order", jail::encode(spec_.order)));
   wake_ = Fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!input.open() || !wake_.open()) return fail(system_error("cannot open a descriptor"));
 
   // Sources are moved above every target first, so that no move overwrites one that is still needed.
-  std::vector<int> sources = {input.get(), out.second.get(), err.second.get(), status_there.get(), lifeline.first.get(), order.get()};
+  std::vector<int> sources = {input.get(),        out.second.get(),     err.second.get(),
+                              status_there.get(), lifeline.first.get(), order.get()};
   sources.insert(sources.end(), spec_.fds.begin(), spec_.fds.end());
   std::vector<Fd> moved;
   for (int source : sources) {
@@ -126,7 +140,8 @@ Result<> Supervisor::spawn(const fs::path& jail) {
   }
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  for (std::size_t i = 0; i < moved.size(); ++i) posix_spawn_file_actions_adddup2(&actions, moved[i].get(), static_cast<int>(i));
+  for (std::size_t i = 0; i < moved.size(); ++i)
+    posix_spawn_file_actions_adddup2(&actions, moved[i].get(), static_cast<int>(i));
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none, all;
@@ -172,7 +187,9 @@ Result<jail::Message> Supervisor::receive(double timeout_s) {
     const ssize_t n = ::recvmsg(status_.get(), &header, MSG_CMSG_CLOEXEC);
     if (n == sizeof message) {
       for (cmsghdr* each = CMSG_FIRSTHDR(&header); each != nullptr; each = CMSG_NXTHDR(&header, each)) {
-        if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_CREDENTIALS || message.kind != jail::Message::hello) continue;
+        if (each->cmsg_level != SOL_SOCKET || each->cmsg_type != SCM_CREDENTIALS ||
+            message.kind != jail::Message::hello)
+          continue;
         ucred sender;
         std::memcpy(&sender, CMSG_DATA(each), sizeof sender);
         program_ = sender.pid;
@@ -192,18 +209,22 @@ Result<jail::Message> Supervisor::receive(double timeout_s) {
 Result<> Supervisor::await_start() {
   const double end = now_s() + kStartTimeout;
   for (;;) {
-    if (spec_.cancel != nullptr && spec_.cancel->load()) return fail(ErrorKind::cancelled, "cancelled before the program had started");
+    if (spec_.cancel != nullptr && spec_.cancel->load())
+      return fail(ErrorKind::cancelled, "cancelled before the program had started");
     auto message = receive(spec_.cancel != nullptr ? 0.05 : kStartTimeout);
     if (!message && message.error().kind == ErrorKind::internal && spec_.cancel != nullptr && now_s() < end) {
       siginfo_t info = {};
-      const bool gone = ::waitid(P_PID, static_cast<id_t>(monitor_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == monitor_;
+      const bool gone = ::waitid(P_PID, static_cast<id_t>(monitor_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+                        info.si_pid == monitor_;
       if (!gone) continue;
     }
     if (!message)
-      return fail(make_error(ErrorKind::sandbox_unavailable, "the sandbox did not start: {}", message.error().message).with_hint(hint_for("", EPERM)));
+      return fail(make_error(ErrorKind::sandbox_unavailable, "the sandbox did not start: {}", message.error().message)
+                      .with_hint(hint_for("", EPERM)));
     if (message->kind == jail::Message::failed) return fail(error_of(*message, spec_.refusal));
     if (message->kind == jail::Message::started) return {};
-    if (message->kind == jail::Message::ended) return fail(ErrorKind::internal, "hone-jail reported an end before a start");
+    if (message->kind == jail::Message::ended)
+      return fail(ErrorKind::internal, "hone-jail reported an end before a start");
   }
 }
 
@@ -243,7 +264,8 @@ void Supervisor::check_limits() {
     const std::lock_guard lock(mutex_);
     if (lifeline_.open()) {
       if (spec_.wall_s > 0 && now_s() - begin_s_ > spec_.wall_s) stop = outcome_.timed_out = true;
-      if (outcome_.out.size() + outcome_.err.size() + outcome_.out_dropped + outcome_.err_dropped > spec_.flood_bytes) stop = outcome_.flooded = true;
+      if (outcome_.out.size() + outcome_.err.size() + outcome_.out_dropped + outcome_.err_dropped > spec_.flood_bytes)
+        stop = outcome_.flooded = true;
       if (spec_.cancel != nullptr && spec_.cancel->load()) stop = outcome_.cancelled = true;
     } else if (cut_s_ == 0) {
       stop = true;   // kill() has cut it
@@ -276,15 +298,18 @@ bool Supervisor::drain(Fd& stream, std::string& kept, std::uint64_t& dropped) {
 
 int Supervisor::poll_timeout_ms() const {
   double left = 3600;
-  if (cut_s_ > 0) left = 0.5;
-  else if (spec_.cancel != nullptr) left = 0.02;
+  if (cut_s_ > 0)
+    left = 0.5;
+  else if (spec_.cancel != nullptr)
+    left = 0.02;
   if (cut_s_ == 0 && spec_.wall_s > 0) left = std::min(left, begin_s_ + spec_.wall_s - now_s());
   return static_cast<int>(std::ceil(std::max(left, 0.0) * 1000)) + (left > 0 ? 0 : 1);
 }
 
 void Supervisor::watch() {
   for (bool gone = false; !gone;) {
-    pollfd polls[4] = {{monitor_fd_.get(), POLLIN, 0}, {out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    pollfd polls[4] = {
+        {monitor_fd_.get(), POLLIN, 0}, {out_.get(), POLLIN, 0}, {err_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     ::poll(polls, 4, poll_timeout_ms());
     if (polls[1].revents != 0 && !drain(out_, outcome_.out, outcome_.out_dropped)) out_.reset();
     if (polls[2].revents != 0 && !drain(err_, outcome_.err, outcome_.err_dropped)) err_.reset();

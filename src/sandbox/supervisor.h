@@ -19,7 +19,10 @@ class Fd {
   Fd() = default;
   explicit Fd(int fd) : fd_(fd) {}
   Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept { std::swap(fd_, other.fd_); return *this; }
+  Fd& operator=(Fd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
   ~Fd() { reset(); }
   int get() const { return fd_; }
   bool open() const { return fd_ >= 0; }
@@ -32,12 +35,12 @@ class Fd {
 struct SupervisorSpec {
   jail::Order order;
   std::string stdin_text;
-  std::vector<int> fds;                  // here; order.fds says where they go
+  std::vector<int> fds;   // here; order.fds says where they go
   std::size_t output_bytes = 0;
-  std::uint64_t flood_bytes = 0;         // of both streams; then everything is killed
-  double wall_s = 0;                     // 0 or less: no limit
+  std::uint64_t flood_bytes = 0;   // of both streams; then everything is killed
+  double wall_s = 0;               // 0 or less: no limit
   const std::atomic<bool>* cancel = nullptr;
-  SandboxStatus* refusal = nullptr;      // where to write what the machine refuses, when it does
+  SandboxStatus* refusal = nullptr;   // where to write what the machine refuses, when it does
 };
 
 class Supervisor final : public JailedProcess {
@@ -48,7 +51,9 @@ class Supervisor final : public JailedProcess {
 
   // Watches in this thread until the end; or leaves that to a thread of its own.
   void watch();
-  void watch_in_background() { thread_ = std::thread([this] { watch(); }); }
+  void watch_in_background() {
+    thread_ = std::thread([this] { watch(); });
+  }
   ProcessOutcome outcome();
 
   pid_t pid() const override { return program_; }
@@ -72,17 +77,17 @@ class Supervisor final : public JailedProcess {
 
   SupervisorSpec spec_;
   double begin_s_ = 0;
-  double cut_s_ = 0;             // when the lifeline was cut; 0: it holds. The watching thread's
-  pid_t monitor_ = -1;           // hone-jail itself
+  double cut_s_ = 0;     // when the lifeline was cut; 0: it holds. The watching thread's
+  pid_t monitor_ = -1;   // hone-jail itself
   pid_t program_ = -1;
   Fd out_, err_, status_, monitor_fd_, wake_;
   std::thread thread_;
 
-  std::mutex mutex_;             // guards what follows
+  std::mutex mutex_;   // guards what follows
   std::condition_variable changed_;
   Fd lifeline_;
   ProcessOutcome outcome_;
-  int wait_status_ = 9;          // hone-jail gone without a word: as if killed
+  int wait_status_ = 9;   // hone-jail gone without a word: as if killed
   bool ended_ = false;
 };
 

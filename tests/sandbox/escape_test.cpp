@@ -11,8 +11,8 @@
 #include <cstring>
 
 #include "base/clock.h"
-#include "sandbox/syscalls.h"
 #include "jail_fixture.h"
+#include "sandbox/syscalls.h"
 
 namespace hone {
 namespace {
@@ -43,7 +43,9 @@ Listener listen_abstract() {
   sockaddr_un at = {};
   at.sun_family = AF_UNIX;
   std::memcpy(at.sun_path + 1, name.data(), name.size());
-  EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&at), static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())), 0);
+  EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&at),
+                   static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())),
+            0);
   EXPECT_EQ(::listen(fd, 1), 0);
   return {fd, name};
 }
@@ -75,18 +77,21 @@ TEST_F(Escape, FilesOfTheMachine) {
   const std::string secret = (home / "secret").string();
   EXPECT_EQ(outside({"read", secret}), "ok\n");
   EXPECT_EQ(say({"read", secret}), "refused: ENOENT\n");
-  for (const char* path : {"/etc/shadow", "/etc/passwd", "/root", "/home", "/proc/1/environ", "/proc/self/maps", "/sys/class", "/dev/mem", "/dev/shm", "/var", "/run", "/work"})
+  for (const char* path : {"/etc/shadow", "/etc/passwd", "/root", "/home", "/proc/1/environ", "/proc/self/maps",
+                           "/sys/class", "/dev/mem", "/dev/shm", "/var", "/run", "/work"})
     EXPECT_EQ(say({"read", path}), "refused: ENOENT\n") << path;
   if (const char* person = std::getenv("HOME"); person != nullptr && std::strlen(person) > 1) {
     EXPECT_EQ(say({"read", person}), "refused: ENOENT\n");
   }
   const std::string root = say({"list", "/"});
-  for (const char* folder : {"home\n", "root\n", "proc\n", "sys\n", "var\n", "run\n"}) EXPECT_EQ(root.find(folder), std::string::npos) << root;
+  for (const char* folder : {"home\n", "root\n", "proc\n", "sys\n", "var\n", "run\n"})
+    EXPECT_EQ(root.find(folder), std::string::npos) << root;
   EXPECT_EQ(say({"list", "/etc"}).find("ssl"), std::string::npos);
 }
 
 TEST_F(Escape, NothingOutsideCanBeWritten) {
-  for (const char* path : {"/file", "/usr/file", "/usr/bin/file", "/etc/file", "/dev/file", "/jail/file", "/bin/true", "/etc/ld.so.cache"}) {
+  for (const char* path : {"/file", "/usr/file", "/usr/bin/file", "/etc/file", "/dev/file", "/jail/file", "/bin/true",
+                           "/etc/ld.so.cache"}) {
     EXPECT_EQ(say({"write", path}), "refused: EROFS\n") << path;
   }
   EXPECT_EQ(say({"write", "/tmp/file"}), "ok\n");
@@ -154,26 +159,52 @@ TEST_F(Escape, SetUidFilesDoNotRaise) {
 }
 
 TEST_F(Escape, ToolsPolicyRefusesByError) {
-  for (const char* name : {"socket", "socketpair", "ptrace", "traceme", "mount", "remount", "umount", "open_tree", "unshare", "clone-user", "setns", "chroot", "bpf", "perf",
-                           "keyctl", "userfaultfd", "io_uring", "process_vm_readv", "personality", "mknod", "setuid", "prlimit-init", "raise-limit"})
+  for (const char* name :
+       {"socket",   "socketpair",       "ptrace",      "traceme", "mount",  "remount",      "umount",     "open_tree",
+        "unshare",  "clone-user",       "setns",       "chroot",  "bpf",    "perf",         "keyctl",     "userfaultfd",
+        "io_uring", "process_vm_readv", "personality", "mknod",   "setuid", "prlimit-init", "raise-limit"})
     EXPECT_EQ(say({"call", name}), "refused: EPERM\n") << name;
-  for (const char* name : {"clone3", "unknown", "memfd"}) EXPECT_NE(say({"call", name}).find("refused: E"), std::string::npos) << name;
+  for (const char* name : {"clone3", "unknown", "memfd"})
+    EXPECT_NE(say({"call", name}).find("refused: E"), std::string::npos) << name;
   EXPECT_EQ(say({"call", "unknown"}), "refused: ENOSYS\n");
   for (const char* name : {"fork", "thread", "memory"}) EXPECT_EQ(say({"call", name}), "ok\n") << name;
   EXPECT_EQ(run(inside({"call", "exec"})).exit_code, 0);
 }
 
 TEST_F(Escape, ComputePolicyTraps) {
-  for (const auto& [name, number] : std::vector<std::pair<std::string, std::string>>{
-           {"socket", "socket"}, {"socketpair", "socketpair"}, {"ptrace", "ptrace"}, {"fork", "clone"}, {"vfork", "vfork"}, {"exec", "execve"}, {"exec-keys", "execve"}, {"execveat", "execveat"},
-           {"mount", "mount"}, {"open_tree", "open_tree"}, {"unshare", "unshare"}, {"clone-user", "clone"}, {"setns", "setns"}, {"bpf", "bpf"}, {"perf", "perf_event_open"}, {"keyctl", "keyctl"},
-           {"io_uring", "io_uring_setup"}, {"process_vm_readv", "process_vm_readv"}, {"personality", "personality"}, {"kill-init", "kill"}, {"kill-all", "kill"}, {"unlink", "unlink"},
-           {"ftruncate", "ftruncate"}, {"seal", "fcntl"}, {"chmod-null", "chmod"}, {"setuid", "setuid"}}) {
+  for (const auto& [name, number] :
+       std::vector<std::pair<std::string, std::string>>{{"socket", "socket"},
+                                                        {"socketpair", "socketpair"},
+                                                        {"ptrace", "ptrace"},
+                                                        {"fork", "clone"},
+                                                        {"vfork", "vfork"},
+                                                        {"exec", "execve"},
+                                                        {"exec-keys", "execve"},
+                                                        {"execveat", "execveat"},
+                                                        {"mount", "mount"},
+                                                        {"open_tree", "open_tree"},
+                                                        {"unshare", "unshare"},
+                                                        {"clone-user", "clone"},
+                                                        {"setns", "setns"},
+                                                        {"bpf", "bpf"},
+                                                        {"perf", "perf_event_open"},
+                                                        {"keyctl", "keyctl"},
+                                                        {"io_uring", "io_uring_setup"},
+                                                        {"process_vm_readv", "process_vm_readv"},
+                                                        {"personality", "personality"},
+                                                        {"kill-init", "kill"},
+                                                        {"kill-all", "kill"},
+                                                        {"unlink", "unlink"},
+                                                        {"ftruncate", "ftruncate"},
+                                                        {"seal", "fcntl"},
+                                                        {"chmod-null", "chmod"},
+                                                        {"setuid", "setuid"}}) {
     const std::string said = say({"call", name}, SyscallPolicy::compute);
     ASSERT_TRUE(said.starts_with("trapped ")) << name << ": " << said;
     EXPECT_EQ(syscall_name(std::stoi(said.substr(8))), number) << name;
   }
-  for (const char* name : {"thread", "memory", "open", "sigaction", "prctl", "affinity"}) EXPECT_EQ(say({"call", name}, SyscallPolicy::compute), "ok\n") << name;
+  for (const char* name : {"thread", "memory", "open", "sigaction", "prctl", "affinity"})
+    EXPECT_EQ(say({"call", name}, SyscallPolicy::compute), "ok\n") << name;
   EXPECT_EQ(say({"call", "memfd"}, SyscallPolicy::compute), "refused: ENOSYS\n");
 }
 
@@ -231,7 +262,8 @@ TEST_F(Escape, FilesAreLimited) {
 TEST_F(Escape, DescriptorsOfTheCallerAreNotInside) {
   const int leak = ::open("/etc/passwd", O_RDONLY);   // not close-on-exec: the careless case
   ASSERT_GE(leak, 0);
-  for (SyscallPolicy policy : {SyscallPolicy::tools, SyscallPolicy::compute}) EXPECT_EQ(say({"descriptors"}, policy), "0 1 2 \n");
+  for (SyscallPolicy policy : {SyscallPolicy::tools, SyscallPolicy::compute})
+    EXPECT_EQ(say({"descriptors"}, policy), "0 1 2 \n");
   ::close(leak);
 }
 

@@ -29,7 +29,8 @@ TEST(HostPaths, BehindOptionsAndSeparators) {
 }
 
 TEST(HostPaths, OtherTextStays) {
-  for (const char* text : {"", "/", "/inner", "/usr/in", "in", "a/in", "x=/usr/in/x", "-I/usr/in", "-DA=1/in"}) EXPECT_EQ(host(text), text);
+  for (const char* text : {"", "/", "/inner", "/usr/in", "in", "a/in", "x=/usr/in/x", "-I/usr/in", "-DA=1/in"})
+    EXPECT_EQ(host(text), text);
 }
 
 }  // namespace

@@ -35,8 +35,10 @@
 namespace {
 
 int say(bool done) {
-  if (done) std::puts("ok");
-  else std::printf("refused: %s\n", strerrorname_np(errno));
+  if (done)
+    std::puts("ok");
+  else
+    std::printf("refused: %s\n", strerrorname_np(errno));
   return 0;
 }
 int say_code(long code) { return say(code >= 0); }
@@ -60,7 +62,8 @@ int abstract_socket(char** argv) {
   to.sun_family = AF_UNIX;
   const std::string name = argument(argv, 2);
   std::memcpy(to.sun_path + 1, name.data(), name.size());
-  return say_code(connect(fd, reinterpret_cast<sockaddr*>(&to), static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())));
+  return say_code(connect(fd, reinterpret_cast<sockaddr*>(&to),
+                          static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size())));
 }
 
 int read_path(char** argv) {
@@ -108,7 +111,13 @@ int thread_bomb(char**) {
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);
   pthread_attr_setstacksize(&attributes, 65536);
-  while (threads < 5000 && pthread_create(&thread, &attributes, [](void*) -> void* { for (;;) pause(); }, nullptr) == 0) ++threads;
+  while (threads < 5000 && pthread_create(
+                               &thread, &attributes,
+                               [](void*) -> void* {
+                                 for (;;) pause();
+                               },
+                               nullptr) == 0)
+    ++threads;
   std::printf("%d\n", threads);
   return 0;
 }
@@ -116,7 +125,9 @@ int thread_bomb(char**) {
 int memory_bomb(char**) {
   std::uint64_t bytes = 0;
   constexpr std::size_t kBlock = 16 << 20;
-  for (void* block; (block = mmap(nullptr, kBlock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED; bytes += kBlock)
+  for (void* block;
+       (block = mmap(nullptr, kBlock, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) != MAP_FAILED;
+       bytes += kBlock)
     std::memset(block, 1, kBlock);
   std::printf("%s after %llu\n", strerrorname_np(errno), static_cast<unsigned long long>(bytes));
   return 0;
@@ -162,8 +173,10 @@ int facts(char**) {
   syscall(SYS_capget, &header, data);
   std::printf("uid %u euid %u gid %u groups %d\n", getuid(), geteuid(), getgid(), getgroups(0, nullptr));
   std::printf("pid %d\nsession %d\n", getpid(), getsid(0) == getpid());
-  std::printf("caps %x%x%x\n", data[0].effective | data[1].effective, data[0].permitted | data[1].permitted, data[0].inheritable | data[1].inheritable);
-  std::printf("bounding %d\nno_new_privs %d\n", prctl(PR_CAPBSET_READ, CAP_SYS_ADMIN), prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
+  std::printf("caps %x%x%x\n", data[0].effective | data[1].effective, data[0].permitted | data[1].permitted,
+              data[0].inheritable | data[1].inheritable);
+  std::printf("bounding %d\nno_new_privs %d\n", prctl(PR_CAPBSET_READ, CAP_SYS_ADMIN),
+              prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
   rlimit core = {};
   getrlimit(RLIMIT_CORE, &core);
   std::printf("core %llu\n", static_cast<unsigned long long>(core.rlim_max));
@@ -228,10 +241,19 @@ void catch_traps() {
 const std::map<std::string, std::function<long()>>& calls() {
   static const std::map<std::string, std::function<long()>> table = {
       {"socket", [] { return socket(AF_INET, SOCK_STREAM, 0); }},
-      {"socketpair", [] { int pair[2]; return socketpair(AF_UNIX, SOCK_STREAM, 0, pair); }},
+      {"socketpair",
+       [] {
+         int pair[2];
+         return socketpair(AF_UNIX, SOCK_STREAM, 0, pair);
+       }},
       {"ptrace", [] { return ptrace(PTRACE_ATTACH, 1, nullptr, nullptr); }},
       {"traceme", [] { return ptrace(PTRACE_TRACEME, 0, nullptr, nullptr); }},
-      {"fork", [] { const pid_t pid = fork(); if (pid == 0) _exit(0); return pid; }},
+      {"fork",
+       [] {
+         const pid_t pid = fork();
+         if (pid == 0) _exit(0);
+         return pid;
+       }},
       {"exec", [] { return execl("/bin/true", "true", nullptr); }},
       {"exec-keys", [] { return syscall(SYS_execve, "/bin/true", nullptr, nullptr, 0, 0, 0); }},
       {"execveat", [] { return syscall(SYS_execveat, AT_FDCWD, "/bin/true", nullptr, nullptr, 0); }},
@@ -241,7 +263,12 @@ const std::map<std::string, std::function<long()>>& calls() {
       {"umount", [] { return umount2("/usr", MNT_DETACH); }},
       {"open_tree", [] { return syscall(SYS_open_tree, AT_FDCWD, "/usr", 1); }},
       {"unshare", [] { return unshare(CLONE_NEWUSER); }},
-      {"clone-user", [] { const long pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0); if (pid == 0) _exit(0); return pid; }},
+      {"clone-user",
+       [] {
+         const long pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0);
+         if (pid == 0) _exit(0);
+         return pid;
+       }},
       {"clone3", [] { return syscall(SYS_clone3, nullptr, 0); }},
       {"setns", [] { return setns(0, 0); }},
       {"chroot", [] { return chroot("/tmp"); }},
@@ -258,20 +285,54 @@ const std::map<std::string, std::function<long()>>& calls() {
       {"unknown", [] { return syscall(9999); }},
       {"kill-init", [] { return kill(1, SIGKILL); }},
       {"kill-all", [] { return kill(-1, 0); }},
-      {"prlimit-init", [] { rlimit value = {0, 0}; return prlimit(1, RLIMIT_CPU, &value, nullptr); }},
-      {"raise-limit", [] { rlimit value = {RLIM_INFINITY, RLIM_INFINITY}; return setrlimit(RLIMIT_NPROC, &value); }},
+      {"prlimit-init",
+       [] {
+         rlimit value = {0, 0};
+         return prlimit(1, RLIMIT_CPU, &value, nullptr);
+       }},
+      {"raise-limit",
+       [] {
+         rlimit value = {RLIM_INFINITY, RLIM_INFINITY};
+         return setrlimit(RLIMIT_NPROC, &value);
+       }},
       {"open", [] { return open("/dev/null", O_RDONLY); }},
       {"unlink", [] { return unlink("/tmp/nothing"); }},
       {"ftruncate", [] { return ftruncate(0, 0); }},
       {"seal", [] { return fcntl(0, F_ADD_SEALS, 0); }},
-      {"sigaction", [] { struct sigaction action = {}; return sigaction(SIGSEGV, &action, nullptr); }},
+      {"sigaction",
+       [] {
+         struct sigaction action = {};
+         return sigaction(SIGSEGV, &action, nullptr);
+       }},
       {"prctl", [] { return prctl(PR_SET_NAME, "x"); }},
-      {"affinity", [] { cpu_set_t set; CPU_ZERO(&set); CPU_SET(0, &set); return sched_setaffinity(0, sizeof set, &set); }},
-      {"thread", [] { pthread_t thread; return -pthread_create(&thread, nullptr, [](void*) -> void* { return nullptr; }, nullptr); }},
-      {"memory", [] { void* block = malloc(64 << 20); std::memset(block, 1, 64 << 20); free(block); return block == nullptr ? -1 : 0; }},
+      {"affinity",
+       [] {
+         cpu_set_t set;
+         CPU_ZERO(&set);
+         CPU_SET(0, &set);
+         return sched_setaffinity(0, sizeof set, &set);
+       }},
+      {"thread",
+       [] {
+         pthread_t thread;
+         return -pthread_create(
+             &thread, nullptr, [](void*) -> void* { return nullptr; }, nullptr);
+       }},
+      {"memory",
+       [] {
+         void* block = malloc(64 << 20);
+         std::memset(block, 1, 64 << 20);
+         free(block);
+         return block == nullptr ? -1 : 0;
+       }},
       {"chmod-null", [] { return chmod("/dev/null", 0600); }},
 #ifdef __x86_64__
-      {"int80", [] { long code; __asm__ volatile("int $0x80" : "=a"(code) : "a"(20) : "memory"); return code; }},
+      {"int80",
+       [] {
+         long code;
+         __asm__ volatile("int $0x80" : "=a"(code) : "a"(20) : "memory");
+         return code;
+       }},
       {"x32", [] { return syscall(0x40000000 + SYS_getpid); }},
 #endif
   };
@@ -317,16 +378,44 @@ int locked_abort(char**) {
 
 int main(int argc, char** argv) {
   const std::map<std::string, int (*)(char**)> table = {
-      {"tcp", tcp}, {"abstract", abstract_socket}, {"read", read_path}, {"write", write_path}, {"list", list}, {"fill", fill},
-      {"fork-bomb", fork_bomb}, {"thread-bomb", thread_bomb}, {"memory-bomb", memory_bomb}, {"flood", flood}, {"orphan", orphan},
-      {"spin", spin}, {"stubborn", stubborn}, {"facts", facts}, {"descriptors", descriptors}, {"echo", echo_descriptors}, {"suid", suid},
-      {"workers", workers}, {"call", call}, {"locked", locked}, {"locked-abort", locked_abort},
+      {"tcp", tcp},
+      {"abstract", abstract_socket},
+      {"read", read_path},
+      {"write", write_path},
+      {"list", list},
+      {"fill", fill},
+      {"fork-bomb", fork_bomb},
+      {"thread-bomb", thread_bomb},
+      {"memory-bomb", memory_bomb},
+      {"flood", flood},
+      {"orphan", orphan},
+      {"spin", spin},
+      {"stubborn", stubborn},
+      {"facts", facts},
+      {"descriptors", descriptors},
+      {"echo", echo_descriptors},
+      {"suid", suid},
+      {"workers", workers},
+      {"call", call},
+      {"locked", locked},
+      {"locked-abort", locked_abort},
       {"kill", [](char** a) { return say_code(kill(std::stoi(a[2]), 0)); }},
-      {"stdin", [](char**) { std::string text(1 << 20, '\0'); std::printf("%zu\n", std::fread(text.data(), 1, text.size(), stdin)); return 0; }},
+      {"stdin",
+       [](char**) {
+         std::string text(1 << 20, '\0');
+         std::printf("%zu\n", std::fread(text.data(), 1, text.size(), stdin));
+         return 0;
+       }},
       {"exit", [](char** a) { return std::stoi(a[2]); }},
-      {"crash", [](char**) { raise(SIGSEGV); return 0; }},
-      {"arguments", [](char** a) { for (; *a != nullptr; ++a) std::puts(*a); return 0; }},
-  };
+      {"crash",
+       [](char**) {
+         raise(SIGSEGV);
+         return 0;
+       }},
+      {"arguments", [](char** a) {
+         for (; *a != nullptr; ++a) std::puts(*a);
+         return 0;
+       }}};
   const auto found = argc > 1 ? table.find(argv[1]) : table.end();
   return found == table.end() ? 99 : found->second(argv);
 }

@@ -1,7 +1,7 @@
 #include <signal.h>
 
-#include "sandbox/syscalls.h"
 #include "jail_fixture.h"
+#include "sandbox/syscalls.h"
 
 namespace hone {
 namespace {
@@ -9,10 +9,19 @@ namespace {
 class Lockdown : public JailTest {};
 
 TEST_F(Lockdown, AllThreadsLoseWhatTheyHad) {
-  for (const auto& [call, name] : std::vector<std::pair<std::string, std::string>>{
-           {"fork", "clone"}, {"exec", "execve"}, {"open", "openat"}, {"sigaction", "rt_sigaction"}, {"prctl", "prctl"}, {"affinity", "sched_setaffinity"},
-           {"socket", "socket"}, {"kill-init", "kill"}, {"unlink", "unlink"}, {"ftruncate", "ftruncate"}, {"raise-limit", "prlimit64"}, {"memfd", "memfd_create"},
-           {"unknown", "system call 9999"}}) {
+  for (const auto& [call, name] : std::vector<std::pair<std::string, std::string>>{{"fork", "clone"},
+                                                                                   {"exec", "execve"},
+                                                                                   {"open", "openat"},
+                                                                                   {"sigaction", "rt_sigaction"},
+                                                                                   {"prctl", "prctl"},
+                                                                                   {"affinity", "sched_setaffinity"},
+                                                                                   {"socket", "socket"},
+                                                                                   {"kill-init", "kill"},
+                                                                                   {"unlink", "unlink"},
+                                                                                   {"ftruncate", "ftruncate"},
+                                                                                   {"raise-limit", "prlimit64"},
+                                                                                   {"memfd", "memfd_create"},
+                                                                                   {"unknown", "system call 9999"}}) {
     const std::string said = say({"locked", call}, SyscallPolicy::compute);
     ASSERT_TRUE(said.starts_with("trapped ")) << call << ": " << said;
     EXPECT_EQ(syscall_name(std::stoi(said.substr(8))), name) << call;
@@ -22,7 +31,8 @@ TEST_F(Lockdown, AllThreadsLoseWhatTheyHad) {
 TEST_F(Lockdown, NoNewThreads) {
   const ProcessOutcome outcome = run(inside({"locked", "thread"}, SyscallPolicy::compute));
   EXPECT_EQ(outcome.out.find("ok"), std::string::npos);
-  EXPECT_TRUE(outcome.signal == SIGSYS || outcome.out.starts_with("trapped ")) << outcome.out;   // pthread_create blocks signals
+  EXPECT_TRUE(outcome.signal == SIGSYS || outcome.out.starts_with("trapped "))
+      << outcome.out;   // pthread_create blocks signals
 }
 
 TEST_F(Lockdown, MemoryStillWorks) { EXPECT_EQ(say({"locked", "memory"}, SyscallPolicy::compute), "ok\n"); }

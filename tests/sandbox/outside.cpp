@@ -32,13 +32,16 @@ bool deny_user_namespaces() {
 
 int report(const hone::Sandbox& sandbox, const std::string& marker_folder, const std::string& inside) {
   const hone::SandboxStatus& status = sandbox.status();
-  std::printf("available: %d\nrefused: %s\nreason: %s\nhint: %s\n", status.available, status.refused.c_str(), status.reason.c_str(), status.hint.c_str());
+  std::printf("available: %d\nrefused: %s\nreason: %s\nhint: %s\n", status.available, status.refused.c_str(),
+              status.reason.c_str(), status.hint.c_str());
   hone::JailSpec spec;
   spec.argv = {"/jail/inside", "write", "/marker/file"};
   spec.mounts = {{inside, "/jail/inside"}, {marker_folder, "/marker", true}};
   const auto outcome = sandbox.run(spec);
-  if (outcome) std::printf("ran: exit %d\n%s", outcome->exit_code, outcome->out.c_str());
-  else std::printf("%s\n", hone::to_text(outcome.error()).c_str());
+  if (outcome)
+    std::printf("ran: exit %d\n%s", outcome->exit_code, outcome->out.c_str());
+  else
+    std::printf("%s\n", hone::to_text(outcome.error()).c_str());
   return outcome ? 0 : hone::exit_code_of(outcome.error().kind);
 }
 
@@ -64,7 +67,8 @@ int main(int argc, char** argv) {
   if (argc < 5) return 2;
   const std::string libexec = argv[1], verb = argv[2], inside = argv[3], folder = argv[4];
   if (verb == "filtered" && !deny_user_namespaces()) return 77;
-  const auto sandbox = hone::Sandbox::create(verb == "off" || verb == "hold-off" ? hone::SandboxMode::off : hone::SandboxMode::on, libexec);
+  const auto sandbox = hone::Sandbox::create(
+      verb == "off" || verb == "hold-off" ? hone::SandboxMode::off : hone::SandboxMode::on, libexec);
   if (!sandbox) return 78;
   return verb.starts_with("hold") ? hold(*sandbox, inside) : report(*sandbox, folder, inside);
 }

@@ -37,12 +37,14 @@ void expect_refused(const ProcessOutcome& outcome, const fs::path& folder) {
 // C22, first half.
 TEST(Refusal, NoUserNamespacesLeft) {
   const fs::path folder = hone::testing::scratch("limit");
-  const ProcessOutcome tried = run_outside({"/usr/bin/unshare", "-Ur", "/bin/sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces"});
+  const ProcessOutcome tried =
+      run_outside({"/usr/bin/unshare", "-Ur", "/bin/sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces"});
   if (!tried.ok()) {
     std::printf("skipped: cannot set max_user_namespaces in a namespace: %s\n", tried.err.c_str());
     GTEST_SKIP();
   }
-  std::vector<std::string> argv = {"/usr/bin/unshare", "-Ur", "/bin/sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"", "sh"};
+  std::vector<std::string> argv = {
+      "/usr/bin/unshare", "-Ur", "/bin/sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"", "sh"};
   for (const std::string& each : stand_in("on", folder)) argv.push_back(each);
   const ProcessOutcome outcome = run_outside(argv);
   expect_refused(outcome, folder);
@@ -111,7 +113,8 @@ TEST_P(CallerDies, AndSoDoesTheJail) {
   EXPECT_FALSE(exists(program)) << program;
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, CallerDies, ::testing::Values("hold", "hold-off"), [](const auto& each) { return each.param == std::string("hold") ? "on" : "off"; });
+INSTANTIATE_TEST_SUITE_P(Modes, CallerDies, ::testing::Values("hold", "hold-off"),
+                         [](const auto& each) { return each.param == std::string("hold") ? "on" : "off"; });
 
 }  // namespace
 }  // namespace hone

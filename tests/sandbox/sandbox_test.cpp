@@ -56,7 +56,10 @@ TEST_F(Jail, ArgumentsEnvironmentFolderAndInput) {
 
 TEST_F(Jail, CompilersWork) {
   const fs::path folder = hone::testing::scratch("compile");
-  ASSERT_TRUE(write_file_atomic(folder / "a.cpp", "#include <vector>\nint main() { return static_cast<int>(std::vector<int>(3).size()); }\n").has_value());
+  ASSERT_TRUE(
+      write_file_atomic(folder / "a.cpp",
+                        "#include <vector>\nint main() { return static_cast<int>(std::vector<int>(3).size()); }\n")
+          .has_value());
   for (const char* compiler : {"/usr/bin/g++", "/usr/bin/clang++"}) {
     if (::access(compiler, X_OK) != 0) continue;
     JailSpec spec;
@@ -162,7 +165,8 @@ TEST_F(Jail, DescriptorsAreHandedOnByNumber) {
     ::close(fds[i][1]);
   }
   // Targets that collide with hone-jail's own numbers, and with one another's sources.
-  auto process = sandbox_->start(inside({"echo", "3", "4", "9"}, SyscallPolicy::compute), {{fds[0][0], 9}, {fds[1][0], 3}, {fds[2][0], 4}});
+  auto process = sandbox_->start(inside({"echo", "3", "4", "9"}, SyscallPolicy::compute),
+                                 {{fds[0][0], 9}, {fds[1][0], 3}, {fds[2][0], 4}});
   HONE_ASSERT_OK(process);
   const ProcessOutcome outcome = (*process)->wait(30);
   EXPECT_EQ(outcome.out, "3=one\n4=two\n9=zero\n");
@@ -228,7 +232,8 @@ TEST_F(Jail, ManyAtOnce) {
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 5; ++i) {
-        const auto outcome = sandbox_->run(inside({"exit", std::to_string(t)}, i % 2 == 0 ? SyscallPolicy::compute : SyscallPolicy::tools));
+        const auto outcome = sandbox_->run(
+            inside({"exit", std::to_string(t)}, i % 2 == 0 ? SyscallPolicy::compute : SyscallPolicy::tools));
         if (outcome && outcome->exit_code == t) ++right;
       }
     });
@@ -265,7 +270,8 @@ TEST_F(JailOff, SamePathsSameLimits) {
   spec.cwd = "/out";
   outcome = sandbox.run(spec);
   HONE_ASSERT_OK(outcome);
-  EXPECT_NE(outcome->out.find("env A=" + folder.string() + "/x\ncwd " + folder.string()), std::string::npos) << outcome->out;
+  EXPECT_NE(outcome->out.find("env A=" + folder.string() + "/x\ncwd " + folder.string()), std::string::npos)
+      << outcome->out;
   spec.argv = {"/jail/missing"};
   HONE_EXPECT_ERROR(sandbox.run(spec), environment);
 }

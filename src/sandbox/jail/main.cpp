@@ -87,10 +87,10 @@ struct NamespaceRow {
   int flag;
   const char* name;
 };
-constexpr NamespaceRow kNamespaces[] = {
-    {CLONE_NEWUSER, "user namespaces"}, {CLONE_NEWNS, "mount namespaces"}, {CLONE_NEWPID, "pid namespaces"}, {CLONE_NEWNET, "network namespaces"},
-    {CLONE_NEWIPC, "ipc namespaces"},   {CLONE_NEWUTS, "uts namespaces"},  {CLONE_NEWCGROUP, "cgroup namespaces"},
-};
+constexpr NamespaceRow kNamespaces[] = {{CLONE_NEWUSER, "user namespaces"},    {CLONE_NEWNS, "mount namespaces"},
+                                        {CLONE_NEWPID, "pid namespaces"},      {CLONE_NEWNET, "network namespaces"},
+                                        {CLONE_NEWIPC, "ipc namespaces"},      {CLONE_NEWUTS, "uts namespaces"},
+                                        {CLONE_NEWCGROUP, "cgroup namespaces"}};
 
 // Which of the namespaces it was that the machine refused.
 [[noreturn]] void fail_namespaces(int error) {
@@ -141,8 +141,10 @@ void kill_without_namespace(pid_t program) {
     }
   }
   for (int tries = 0; tries < 2000; ++tries) {
-    if (namespaced) ::kill(-1, SIGKILL);
-    else kill_without_namespace(program);
+    if (namespaced)
+      ::kill(-1, SIGKILL);
+    else
+      kill_without_namespace(program);
     pid_t pid;
     int status = 0;
     while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0)
@@ -160,9 +162,11 @@ void kill_without_namespace(pid_t program) {
 [[noreturn]] void run_keeper(const Order& order, bool as_root, int monitor) {
   char go = 0;
   if (::read(monitor, &go, 1) != 1) ::_exit(1);   // the monitor has reported why
-  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) fail(kStatusFd, Fault::refused, "parent-death signal", "cannot ask for it", errno);
+  if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0)
+    fail(kStatusFd, Fault::refused, "parent-death signal", "cannot ask for it", errno);
   write_path("/proc/self/oom_score_adj", "1000");   // whoever runs out of memory, the jail goes first
-  if (::sethostname("jail", 4) != 0) fail(kStatusFd, Fault::refused, "uts namespaces", "cannot set the host name", errno);
+  if (::sethostname("jail", 4) != 0)
+    fail(kStatusFd, Fault::refused, "uts namespaces", "cannot set the host name", errno);
   build_root(order, as_root);
   drop_privileges(as_root);
   // Changing the user has cleared both of these.
@@ -190,7 +194,8 @@ void kill_without_namespace(pid_t program) {
 
 [[noreturn]] void run_isolated(const Order& order) {
   bool has_user = false, has_group = false;
-  const std::string users = identity_map("/proc/self/uid_map", has_user), groups = identity_map("/proc/self/gid_map", has_group);
+  const std::string users = identity_map("/proc/self/uid_map", has_user),
+                    groups = identity_map("/proc/self/gid_map", has_group);
   if (users.empty()) fail(kStatusFd, Fault::refused, "/proc", "cannot read /proc/self/uid_map", errno);
   const bool as_root = ::geteuid() == 0 && has_user && has_group;
 
@@ -212,7 +217,8 @@ void kill_without_namespace(pid_t program) {
   const std::string jail_id = std::to_string(kJailId);
   const std::string user_map = as_root ? users : jail_id + " " + std::to_string(::geteuid()) + " 1\n";
   const std::string group_map = as_root ? groups : jail_id + " " + std::to_string(::getegid()) + " 1\n";
-  if ((!as_root && !write_path(proc + "/setgroups", "deny")) || !write_path(proc + "/uid_map", user_map) || !write_path(proc + "/gid_map", group_map))
+  if ((!as_root && !write_path(proc + "/setgroups", "deny")) || !write_path(proc + "/uid_map", user_map) ||
+      !write_path(proc + "/gid_map", group_map))
     fail(kStatusFd, Fault::refused, "user id map", "cannot write the id map of a user namespace", errno);
   if (::write(go[1], "g", 1) != 1) fail(kStatusFd, Fault::refused, "pipes", "cannot write to one", errno);
   monitor_keeper(keeper);   // go[1] stays open: its end tells the keeper that the monitor is gone
@@ -240,7 +246,8 @@ int main(int argc, char** argv) {
   }
   ::signal(SIGPIPE, SIG_IGN);
   Order order;
-  if (!decode(read_all(kOrderFd), order)) fail(kStatusFd, Fault::refused, "hone-jail", "it is of another version than hone", EPROTO);
+  if (!decode(read_all(kOrderFd), order))
+    fail(kStatusFd, Fault::refused, "hone-jail", "it is of another version than hone", EPROTO);
   ::close(kOrderFd);
   ::syscall(SYS_close_range, static_cast<unsigned>(kFirstFd) + static_cast<unsigned>(order.fds.size()), ~0u, 0u);
   if (!order.isolate) run_open(order);

@@ -54,13 +54,15 @@ int place_descriptors(const Order& order, int channel) {
   std::vector<int> sources;
   for (std::size_t i = 0; i < order.fds.size(); ++i) {
     sources.push_back(::fcntl(kFirstFd + static_cast<int>(i), F_DUPFD_CLOEXEC, base));
-    if (sources.back() < 0) fail(new_channel, Fault::program, "descriptors", "a descriptor to hand on is not open", errno);
+    if (sources.back() < 0)
+      fail(new_channel, Fault::program, "descriptors", "a descriptor to hand on is not open", errno);
   }
   Message hello;
   send(new_status, hello);
   ::syscall(SYS_close_range, 3u, static_cast<unsigned>(base - 1), 0u);
   for (std::size_t i = 0; i < sources.size(); ++i)
-    if (::dup2(sources[i], static_cast<int>(order.fds[i])) < 0) fail(new_channel, Fault::program, "descriptors", "cannot place a descriptor", errno);
+    if (::dup2(sources[i], static_cast<int>(order.fds[i])) < 0)
+      fail(new_channel, Fault::program, "descriptors", "cannot place a descriptor", errno);
   constexpr unsigned kCloseOnExec = 1u << 2;   // CLOSE_RANGE_CLOEXEC
   ::syscall(SYS_close_range, static_cast<unsigned>(base), ~0u, kCloseOnExec);
   return new_channel;
@@ -81,12 +83,14 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
   ::setsid();
   ::umask(022);
   channel = place_descriptors(order, channel);
-  if (::chdir(order.cwd.c_str()) != 0) fail(channel, Fault::program, "working folder", "cannot enter " + order.cwd, errno);
+  if (::chdir(order.cwd.c_str()) != 0)
+    fail(channel, Fault::program, "working folder", "cannot enter " + order.cwd, errno);
   set_limits(order, channel);
   const std::vector<char*> argv = pointers(order.argv), env = pointers(order.env);
   std::uint64_t keys[3] = {};
   if (order.isolate) {
-    if (::getrandom(keys, sizeof keys, 0) != sizeof keys) fail(channel, Fault::refused, "random numbers", "getrandom", errno);
+    if (::getrandom(keys, sizeof keys, 0) != sizeof keys)
+      fail(channel, Fault::refused, "random numbers", "getrandom", errno);
     const int error = load_filter(order.compute, ::getpid(), keys);
     if (error != 0) fail(channel, Fault::refused, "seccomp", "cannot install the filter", error);
   }

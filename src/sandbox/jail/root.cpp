@@ -64,7 +64,8 @@ void give_away(int folder, unsigned depth) {
 
 // As root: what the jail's user could not enter is made its own, see README.md.
 void open_to_jail(const OrderMount& mount, const struct stat& status) {
-  const bool others_read = (status.st_mode & (S_ISDIR(status.st_mode) ? 05u : 04u)) == (S_ISDIR(status.st_mode) ? 05u : 04u);
+  const bool others_read =
+      (status.st_mode & (S_ISDIR(status.st_mode) ? 05u : 04u)) == (S_ISDIR(status.st_mode) ? 05u : 04u);
   if (status.st_uid != 0 || (!mount.writable && others_read)) return;
   if (::chown(mount.host.c_str(), kJailId, kJailId) != 0)
     fail(kStatusFd, Fault::io, "mounts", "cannot give " + mount.host + " to the jail's user", errno);
@@ -77,7 +78,9 @@ void open_to_jail(const OrderMount& mount, const struct stat& status) {
 
 Detached detach(const std::string& host, const std::string& inside, bool folder, std::uint64_t attributes) {
   const int fd = ::open_tree(AT_FDCWD, host.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-  if (fd < 0) fail(kStatusFd, errno == ENOENT || errno == EACCES ? Fault::io : Fault::refused, "bind mounts", "cannot mount " + host, errno);
+  if (fd < 0)
+    fail(kStatusFd, errno == ENOENT || errno == EACCES ? Fault::io : Fault::refused, "bind mounts",
+         "cannot mount " + host, errno);
   mount_attr change = {};
   change.attr_set = attributes;
   change.propagation = MS_PRIVATE;
@@ -100,7 +103,8 @@ void attach(const Detached& tree) {
     if (file >= 0) ::close(file);
   }
   if (::move_mount(tree.fd, "", AT_FDCWD, tree.inside.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0)
-    fail(kStatusFd, errno == ENOENT || errno == EROFS ? Fault::io : Fault::refused, "bind mounts", "cannot place a mount at " + tree.inside, errno);
+    fail(kStatusFd, errno == ENOENT || errno == EROFS ? Fault::io : Fault::refused, "bind mounts",
+         "cannot place a mount at " + tree.inside, errno);
   ::close(tree.fd);
 }
 
@@ -110,8 +114,8 @@ void mount_tmpfs(const char* where, const std::string& options, unsigned long fl
 }
 
 void collect_tools(std::vector<Detached>& trees, std::vector<Link>& links) {
-  for (const char* path : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives", "/etc/ld.so.cache",
-                           "/etc/ld.so.conf", "/etc/ld.so.conf.d"}) {
+  for (const char* path : {"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc/alternatives",
+                           "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d"}) {
     struct stat status = {};
     if (::lstat(path, &status) != 0) continue;
     if (S_ISLNK(status.st_mode)) {
@@ -133,11 +137,13 @@ void build_root(const Order& order, bool as_root) {
   std::vector<Detached> trees;
   std::vector<Link> links;
   if (order.tools) collect_tools(trees, links);
-  for (const char* device : {"/dev/null", "/dev/zero", "/dev/full", "/dev/urandom"}) trees.push_back(detach(device, device, false, kDevice));
+  for (const char* device : {"/dev/null", "/dev/zero", "/dev/full", "/dev/urandom"})
+    trees.push_back(detach(device, device, false, kDevice));
   std::vector<Detached> asked;
   for (const OrderMount& mount : order.mounts) {
     struct stat status = {};
-    if (::stat(mount.host.c_str(), &status) != 0) fail(kStatusFd, Fault::io, "mounts", "cannot mount " + mount.host, errno);
+    if (::stat(mount.host.c_str(), &status) != 0)
+      fail(kStatusFd, Fault::io, "mounts", "cannot mount " + mount.host, errno);
     if (as_root) open_to_jail(mount, status);
     asked.push_back(detach(mount.host, mount.inside, S_ISDIR(status.st_mode), mount.writable ? kWritable : kReadOnly));
   }
@@ -158,7 +164,8 @@ void build_root(const Order& order, bool as_root) {
   for (const Detached& tree : trees) attach(tree);
   ::mkdir("/tmp", 0755);
   if (order.tmp_bytes > 0) {
-    mount_tmpfs("/tmp", "mode=1777,size=" + std::to_string(order.tmp_bytes) + ",nr_inodes=16384", MS_NOSUID | MS_NODEV | MS_NOEXEC);
+    mount_tmpfs("/tmp", "mode=1777,size=" + std::to_string(order.tmp_bytes) + ",nr_inodes=16384",
+                MS_NOSUID | MS_NODEV | MS_NOEXEC);
   }
   for (const Detached& tree : asked) attach(tree);
   mount_attr read_only = {};
@@ -170,15 +177,20 @@ void build_root(const Order& order, bool as_root) {
 void drop_privileges(bool as_root) {
   for (int capability = 0; ::prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0; ++capability) {
   }
-  if (::prctl(PR_SET_SECUREBITS, SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
-                                     SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED, 0, 0, 0) != 0)
+  if (::prctl(PR_SET_SECUREBITS,
+              SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                  SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED,
+              0, 0, 0) != 0)
     fail(kStatusFd, Fault::refused, "capabilities", "cannot set the secure bits", errno);
-  if (as_root && (::setgroups(0, nullptr) != 0 || ::setresgid(kJailId, kJailId, kJailId) != 0 || ::setresuid(kJailId, kJailId, kJailId) != 0))
+  if (as_root && (::setgroups(0, nullptr) != 0 || ::setresgid(kJailId, kJailId, kJailId) != 0 ||
+                  ::setresuid(kJailId, kJailId, kJailId) != 0))
     fail(kStatusFd, Fault::refused, "user id map", "cannot become an unprivileged user", errno);
   __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct none[2] = {};
-  if (::syscall(SYS_capset, &header, none) != 0) fail(kStatusFd, Fault::refused, "capabilities", "cannot drop them", errno);
-  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) fail(kStatusFd, Fault::refused, "no_new_privs", "cannot set it", errno);
+  if (::syscall(SYS_capset, &header, none) != 0)
+    fail(kStatusFd, Fault::refused, "capabilities", "cannot drop them", errno);
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    fail(kStatusFd, Fault::refused, "no_new_privs", "cannot set it", errno);
 }
 
 }  // namespace hone::jail

@@ -23,10 +23,11 @@ struct OrderMount {
 };
 
 struct Order {
-  bool isolate = true;         // false: --sandbox=off
-  bool compute = false;        // SyscallPolicy::compute, else tools
+  bool isolate = true;    // false: --sandbox=off
+  bool compute = false;   // SyscallPolicy::compute, else tools
   bool tools = true;
-  std::uint64_t memory_bytes = 0, file_bytes = 0, tmp_bytes = 0, cpu_s = 0, processes = 0, open_files = 0;   // 0: no limit
+  std::uint64_t memory_bytes = 0, file_bytes = 0, tmp_bytes = 0, cpu_s = 0, processes = 0,
+                open_files = 0;   // 0: no limit
   std::string cwd;
   std::vector<std::string> argv, env;
   std::vector<OrderMount> mounts;
@@ -114,7 +115,9 @@ inline std::string encode(const Order& order) {
   Writer out;
   out.number(kWireVersion);
   out.number((order.isolate ? 1u : 0u) | (order.compute ? 2u : 0u) | (order.tools ? 4u : 0u));
-  for (std::uint64_t limit : {order.memory_bytes, order.file_bytes, order.tmp_bytes, order.cpu_s, order.processes, order.open_files}) out.number(limit);
+  for (std::uint64_t limit :
+       {order.memory_bytes, order.file_bytes, order.tmp_bytes, order.cpu_s, order.processes, order.open_files})
+    out.number(limit);
   out.text(order.cwd);
   out.texts(order.argv);
   out.texts(order.env);
@@ -137,7 +140,9 @@ inline bool decode(std::string_view bytes, Order& order) {
   order.isolate = (flags & 1) != 0;
   order.compute = (flags & 2) != 0;
   order.tools = (flags & 4) != 0;
-  for (std::uint64_t* limit : {&order.memory_bytes, &order.file_bytes, &order.tmp_bytes, &order.cpu_s, &order.processes, &order.open_files}) *limit = in.number();
+  for (std::uint64_t* limit :
+       {&order.memory_bytes, &order.file_bytes, &order.tmp_bytes, &order.cpu_s, &order.processes, &order.open_files})
+    *limit = in.number();
   order.cwd = in.text();
   order.argv = in.texts();
   order.env = in.texts();
