@@ -157,7 +157,8 @@ std::string complaint(const json& schema, const json& value, std::string& hint) 
     for (const json& each : schema["enum"]) found = found || each == value;
     if (!found) {
       const std::vector<std::string> words = words_of(schema["enum"]);
-      if (value.is_string()) hint = suggestion(value.get<std::string>(), words);
+      if (const std::string near = value.is_string() ? nearest(value.get<std::string>(), words) : ""; !near.empty())
+        hint = fmt::format("did you mean \"{}\"?", near);
       return fmt::format("{} is not one of {}", shown(value), fmt::join(words, ", "));
     }
   }

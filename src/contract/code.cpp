@@ -177,7 +177,11 @@ class LoadedCode : public TaskCode {
     for (const Region& each : list) {
       if (each.begin < free || each.end < each.begin || each.end > rows)
         return fail(ErrorKind::contract, "{}: region {} of {}, rows {} to {}, {}", what("hone_regions", workload, ""), each.name,
-                    shape.name, each.begin, each.end, each.end > rows ? fmt::format("ends beyond the {} rows", rows) : "overlaps another");
+                    shape.name, each.begin, each.end,
+                    each.end > rows         ? fmt::format("ends beyond the {} rows", rows)
+                    : each.end < each.begin ? "ends before it begins"
+                    : each.begin < 0        ? "begins before the first row"
+                                            : "overlaps another");
       free = each.end;
     }
     if (list.empty()) return fail(ErrorKind::contract, "{}: no valid row in {}", what("hone_regions", workload, ""), shape.name);
@@ -210,8 +214,9 @@ class LoadedCode : public TaskCode {
 
 Result<std::shared_ptr<TaskCode>> TaskCode::load(const Task& task, const Toolchain& toolchain) {
   CompileRequest request;
+  // Only what it can include: a change of the gate, say, compiles nothing anew.
   for (const auto& [name, text] : task.files)
-    if (name.find('/') == std::string::npos) request.sources[name] = text;   // baselines in folders are candidates of their own
+    if (name == task.oracle || name.ends_with(".h") || name.ends_with(".hpp")) request.sources[name] = text;
   request.entry = task.oracle;
   request.flags = {"-ffp-contract=off"};   // what hone_inputs makes must not depend on the machine
   request.trusted = true;
