@@ -200,21 +200,35 @@ class Search {
     return seed.sha256 == candidate.sha256 ? std::string() : seed.sha256;
   }
 
-  int remeasured(const std::string& sha256) const {
-    return static_cast<int>(std::count_if(progress_.remeasures.begin(), progress_.remeasures.end(),
-                                          [&](const Recorded& each) { return each.experiment.sha256 == sha256; }));
-  }
-  bool kept(const Recorded& each) const { return each.experiment.scored && each.experiment.decision == "KEEP"; }
-  // Whether nothing more is to be measured of it: twice confirmed, or refused once.
+  static bool kept(const Experiment& each) { return each.scored && each.decision == "KEEP"; }
+  // Passed, but the interval decides nothing: too few samples, or a near tie.
+  static bool undecided(const Experiment& each) { return each.scored && each.decision != "KEEP" && each.decision != "REJECT"; }
+  // Whether nothing more is to be measured of it: confirmed twice, refused once, or undecided again
+  // after a longer look.
   bool settled(const std::string& sha256) const {
-    int count = 0;
+    int keeps = 0, unsure = 0;
+    for (const Recorded& each : progress_.remeasures) {
+      if (each.experiment.sha256 != sha256) continue;
+      if (kept(each.experiment)) ++keeps;
+      else if (undecided(each.experiment)) ++unsure;
+      else return true;
+    }
+    return keeps >= 2 || unsure >= 2;
+  }
+  int keeps_of(const std::string& sha256) const {
+    return static_cast<int>(std::count_if(progress_.remeasures.begin(), progress_.remeasures.end(), [&](const Recorded& each) {
+      return each.experiment.sha256 == sha256 && kept(each.experiment);
+    }));
+  }
+  const Recorded* last_remeasure(const std::string& sha256) const {
+    const Recorded* last = nullptr;
     for (const Recorded& each : progress_.remeasures)
-      if (each.experiment.sha256 == sha256 && (++count >= 2 || !kept(each))) return true;
-    return false;
+      if (each.experiment.sha256 == sha256) last = &each;
+    return last;
   }
 
-  // Measures a candidate in full against the incumbent, twice, and retains it when both say KEEP. A
-  // near tie keeps the incumbent.
+  // Measures a candidate in full against the incumbent until two measurements say KEEP, and retains
+  // it then. A near tie keeps the incumbent.
   Result<Confirmed> confirm(const Candidate& candidate) {
     // Retained before (and perhaps dropped by a person since): nothing to decide.
     for (const LedgerRow& row : ledger_.rows())
@@ -226,21 +240,31 @@ class Search {
     }
     for (int here = 0; !settled(candidate.sha256); ++here) {
       if (cancelled()) return Confirmed::cancelled;
-      // The second of a pair may overrun: without it the first was for nothing.
-      if (time_is_over() && here == 0) return Confirmed::out_of_time;
-      Evaluation evaluation{candidate, false, incumbent, remeasure_s()};
+      const Recorded* last = last_remeasure(candidate.sha256);
+      const bool longer = last != nullptr && undecided(last->experiment);
+      // The second of a good pair may overrun: without it the first was for nothing.
+      if (time_is_over() && (here == 0 || longer)) {
+        outcome_.note = fmt::format("no time was left to confirm {} ({})", candidate.name, params_text(candidate.values));
+        return Confirmed::out_of_time;
+      }
+      Evaluation evaluation{candidate, false, incumbent, remeasure_s() * (longer ? 2 : 1)};
       HONE_TRY(const auto experiment, judge_once("remeasure", candidate, std::move(evaluation), std::nullopt));
       if (!experiment) return Confirmed::cancelled;
       show(*experiment);
     }
-    const Recorded* last = nullptr;
-    for (const Recorded& each : progress_.remeasures)
-      if (each.experiment.sha256 == candidate.sha256) last = &each;
-    if (last == nullptr || !kept(*last) || remeasured(candidate.sha256) < 2) return Confirmed::kept_incumbent;
+    const Recorded* last = last_remeasure(candidate.sha256);
+    if (last == nullptr || !kept(last->experiment) || keeps_of(candidate.sha256) < 2) {
+      if (last != nullptr)
+        outcome_.note = fmt::format("{} ({}) was not confirmed against {}: {} in row {}", candidate.name, params_text(candidate.values),
+                                    incumbent ? incumbent->name : "the baseline",
+                                    last->experiment.decision.empty() ? "no decision" : last->experiment.decision, last->row);
+      return Confirmed::kept_incumbent;
+    }
     HONE_TRY(FrontierEntry entry, frontier_add(run_, ledger_, candidate, last->experiment.receipt,
                                                {candidate.name, incumbent ? incumbent->name : "baseline"}, elapsed_s()));
     refresh();
     outcome_.retained = std::move(entry);
+    outcome_.note.clear();
     return Confirmed::retained;
   }
 

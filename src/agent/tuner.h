@@ -1,8 +1,8 @@
 // The built-in agent: searches the parameter values of seed candidates, without any model.
 //
 // Every configuration is checked for correctness before it is timed (the judge's order), counts as
-// one evaluation and is judged once; only the winner is measured again, twice and in full against
-// the incumbent, before it is named and retained. All state is in the ledger: a tuner that is killed
+// one evaluation and is judged once; only the winner is measured again, in full against the
+// incumbent, and must be better twice before it is named and retained. All state is in the ledger: a tuner that is killed
 // and resumed replays it and goes on with the same configurations under the same budget.
 #ifndef HONE_AGENT_TUNER_H
 #define HONE_AGENT_TUNER_H
@@ -38,6 +38,7 @@ int exit_code_of(RunEnd end);              // 0, 0, 4, 4, 4
 struct TunerOutcome {
   RunEnd end = RunEnd::space_exhausted;
   std::optional<FrontierEntry> retained;   // added by this session
+  std::string note;                        // why the fastest of the search was not retained, if it was not
 };
 
 // An interrupted configuration is tried this often in all before it is recorded as an error.

@@ -27,6 +27,7 @@ class FakeEvaluator : public Evaluator {
 
   Result<Report> evaluate(const Evaluation& evaluation) override {
     judged.push_back(evaluation.candidate.sha256);
+    if (!evaluation.quick) budgets.push_back(evaluation.time_budget_s.value_or(0));
     auto report = score_(evaluation.candidate, evaluation.quick);
     if (!report || !report->geomean) return report;
     double rival = 1;
@@ -44,6 +45,7 @@ class FakeEvaluator : public Evaluator {
   }
 
   std::vector<std::string> judged;
+  std::vector<double> budgets;            // of full measurements
   std::set<std::string> prepared;
 
  private:
@@ -167,6 +169,21 @@ TEST_F(Tuner, ANearTieKeepsTheIncumbent) {
   EXPECT_FALSE(outcome->retained.has_value());
   ASSERT_EQ(frontier_of(rows()).size(), 1u);
   EXPECT_EQ(frontier_of(rows())[0].params.at("A"), "1");
+}
+
+TEST_F(Tuner, AnUndecidedWinnerIsMeasuredLongerAndOnlyOnce) {
+  // One configuration, 0.5% faster than the baseline: each full measurement is ambiguous.
+  FakeEvaluator evaluator([](const Candidate& c, bool) { return ratio(c, 1.005); });
+  const TunerOptions with = options("parameters: {A: [1]}\n", "evaluations=10");
+  const auto outcome = tuned(with, evaluator);
+  HONE_ASSERT_OK(outcome);
+  EXPECT_FALSE(outcome->retained.has_value());
+  EXPECT_EQ(progress().remeasures.size(), 2u);
+  ASSERT_EQ(evaluator.budgets.size(), 2u);
+  EXPECT_EQ(evaluator.budgets[1], 2 * evaluator.budgets[0]);
+  EXPECT_NE(outcome->note.find("AMBIGUOUS in row"), std::string::npos) << outcome->note;
+  HONE_ASSERT_OK(tuned(with, evaluator));
+  EXPECT_EQ(progress().remeasures.size(), 2u);
 }
 
 TEST_F(Tuner, NothingFasterThanTheBaselineRetainsNothing) {
