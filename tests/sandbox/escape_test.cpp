@@ -78,9 +78,10 @@ TEST_F(Escape, FilesOfTheMachine) {
   EXPECT_EQ(outside({"read", secret}), "ok\n");
   EXPECT_EQ(say({"read", secret}), "refused: ENOENT\n");
   for (const char* path : {"/etc/shadow", "/etc/passwd", "/root", "/home", "/proc/1/environ", "/proc/self/maps",
-                           "/sys/class", "/dev/mem", "/dev/shm", "/var", "/run", "/work"})
+                           "/sys/class", "/dev/mem", "/dev/shm", "/var", "/run"})
     EXPECT_EQ(say({"read", path}), "refused: ENOENT\n") << path;
-  if (const char* person = std::getenv("HOME"); person != nullptr && std::strlen(person) > 1) {
+  const char* person = std::getenv("HOME");
+  if (person != nullptr && std::strlen(person) > 1 && std::string_view(person) != "/tmp") {
     EXPECT_EQ(say({"read", person}), "refused: ENOENT\n");
   }
   const std::string root = say({"list", "/"});
@@ -94,9 +95,9 @@ TEST_F(Escape, NothingOutsideCanBeWritten) {
                            "/etc/ld.so.cache"}) {
     EXPECT_EQ(say({"write", path}), "refused: EROFS\n") << path;
   }
-  EXPECT_EQ(say({"write", "/tmp/file"}), "ok\n");
+  EXPECT_EQ(say({"write", "/tmp/hone-jail-left-this"}), "ok\n");
   EXPECT_EQ(say({"write", "/dev/null"}), "ok\n");
-  EXPECT_FALSE(fs::exists("/tmp/file"));
+  EXPECT_FALSE(fs::exists("/tmp/hone-jail-left-this"));
   EXPECT_EQ(say({"call", "chmod-null"}), "refused: EROFS\n");
 }
 
@@ -250,7 +251,7 @@ TEST_F(Escape, MemoryBombIsLimited) {
 }
 
 TEST_F(Escape, FilesAreLimited) {
-  JailSpec spec = inside({"fill", "/tmp/file"});
+  JailSpec spec = inside({"fill", "/tmp/hone-jail-left-this"});
   spec.limits.file_bytes = 8 << 20;
   spec.limits.tmp_bytes = 64 << 20;
   EXPECT_EQ(run(spec).out, "EFBIG after 8388608\n");
