@@ -26,12 +26,12 @@ std::string guard_text(const GuardDamage& damage, const Workload& workload) {
   return text;
 }
 
+}  // namespace
+
 std::vector<Region> valid(const Regions& regions, const TensorShape& shape) {
   const auto found = regions.find(shape.name);
   return found == regions.end() ? std::vector<Region>{} : found->second;
 }
-
-}  // namespace
 
 Verdict verdict_of(ErrorKind kind) {
   switch (kind) {

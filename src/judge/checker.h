@@ -31,6 +31,9 @@ struct Refusal {
 // FAIL for what a program did wrong, ERROR when it could not be run to its end.
 Verdict verdict_of(ErrorKind kind);
 
+// The regions of one tensor; none: all of it.
+std::vector<Region> valid(const Regions& regions, const TensorShape& shape);
+
 class Checker {
  public:
   Checker(const Task& task, const Workload& workload, const TaskCode& code, Session& session)
@@ -58,6 +61,7 @@ class Checker {
 
   double worst_value() const { return worst_value_; }   // of checked candidates, nearest to or beyond its limit
   double worst_limit() const { return worst_limit_; }
+  void forget_worst() { worst_value_ = worst_limit_ = 0; }
   double oracle_s() const { return oracle_s_; }          // of the last oracle call
   const std::vector<const TensorShape*>& results();      // outputs and persistent tensors
 

@@ -1,5 +1,8 @@
 #include "judge/correctness.h"
 
+#include <algorithm>
+#include <numeric>
+
 namespace hone {
 namespace {
 
@@ -21,18 +24,26 @@ Result<std::optional<Refusal>> check_fresh(const Program& program, Session& sess
   return refusal;
 }
 
+constexpr std::size_t kQuickHardSets = 2;
+
+// Full: two random seeds and every hard set. Quick, for a tuner that judges its winner again in
+// full: one seed and two hard sets, which ones is secret.
 std::vector<DataSet> data_sets(const WorkloadJob& job) {
   std::vector<DataSet> out;
+  const InputSet& random = job.task.input_sets.front();
+  const auto add = [&](const InputSet& set, std::uint64_t number, std::string text) {
+    out.push_back({&set, derive_seed(job.seed, "correctness/" + set.name, number), 0, std::move(text)});
+  };
   const int seeds = job.quick ? 1 : 2;
-  for (const InputSet& set : job.task.input_sets) {
-    const bool random = &set == &job.task.input_sets.front();
-    for (int i = 0; i < (random ? seeds : 1); ++i) {
-      DataSet data{&set, derive_seed(job.seed, "correctness/" + set.name, static_cast<std::uint64_t>(i)), 0,
-                   "input set " + set.name};
-      if (random) data.text += fmt::format(", seed {} of {}", i + 1, seeds);
-      out.push_back(std::move(data));
-    }
+  for (int i = 1; i <= seeds; ++i)
+    add(random, static_cast<std::uint64_t>(i), fmt::format("input set {}, seed {} of {}", random.name, i, seeds));
+  std::vector<std::size_t> hard(job.task.input_sets.size() - 1);
+  std::iota(hard.begin(), hard.end(), std::size_t{1});
+  if (job.quick) {
+    for (std::size_t i = hard.size(); i > 1; --i) std::swap(hard[i - 1], hard[derive_seed(job.seed, "hard sets", i) % i]);
+    hard.resize(std::min(hard.size(), kQuickHardSets));
   }
+  for (const std::size_t i : hard) add(job.task.input_sets[i], 0, "input set " + job.task.input_sets[i].name);
   return out;
 }
 

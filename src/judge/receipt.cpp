@@ -122,7 +122,7 @@ Result<Candidate> candidate_of(const json& receipt) {
   return out;
 }
 
-Result<Verification> verify(const json& receipt, Bench bench, const Progress& progress) {
+Result<Verification> verify(const json& receipt, Bench bench, const Progress& progress, const std::atomic<bool>* cancel) {
   const std::string name = receipt.at("task").at("name").get<std::string>();
   const std::string folder = receipt.at("task").at("folder").get<std::string>();
   auto task = load_task(name);
@@ -141,6 +141,7 @@ Result<Verification> verify(const json& receipt, Bench bench, const Progress& pr
 
   JudgeRequest request;
   request.progress = progress;
+  request.cancel = cancel;
   if (!receipt.at("candidate").is_null()) {
     HONE_TRY(request.candidate, candidate_of(receipt));
   }

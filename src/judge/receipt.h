@@ -21,7 +21,9 @@ struct Verification {
   Report again;
 };
 // Judges the receipt's candidate again with fresh secret seeds and compares.
-Result<Verification> verify(const nlohmann::json& receipt, Bench bench, const Progress& progress);
+// A cancelled one is not confirmed.
+Result<Verification> verify(const nlohmann::json& receipt, Bench bench, const Progress& progress,
+                            const std::atomic<bool>* cancel = nullptr);
 
 }  // namespace hone
 

@@ -1,0 +1,123 @@
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "cli/verb.h"
+#include "judge/receipt.h"
+#include "run/record.h"
+
+namespace hone::cli {
+namespace {
+
+struct Options {
+  std::string candidate, task, run, budget, memory;
+  std::vector<std::string> workloads;
+  std::optional<std::uint64_t> seed;
+  std::optional<int> samples;
+};
+
+// candidates/<task>/... or kernels/<task>/<name>, as seen from the folder itself.
+std::string task_in_path(const fs::path& candidate) {
+  std::error_code ignored;
+  const fs::path whole = fs::weakly_canonical(candidate, ignored);
+  std::string before;
+  for (auto part = whole.begin(); part != whole.end(); ++part) {
+    if (before == "kernels" || before == "candidates") {
+      const std::vector<std::string> known = task_names();
+      if (std::find(known.begin(), known.end(), part->string()) != known.end()) return part->string();
+    }
+    before = part->string();
+  }
+  return {};
+}
+
+Result<std::optional<Run>> run_of(const Options& options) {
+  if (options.run.empty()) return find_run_here();
+  HONE_TRY(Run run, find_run(fs::path(options.run)));
+  return std::optional<Run>(std::move(run));
+}
+
+// A run's task when that is what is meant, else by name, else from the candidate's path.
+Result<Task> find_task(const Options& options, const std::optional<Run>& run) {
+  if (run && (options.task.empty() || options.task == run->manifest.task)) return task_of(*run);
+  if (!options.task.empty()) return load_task(options.task);
+  const std::string inferred = options.candidate == "baseline" ? "" : task_in_path(options.candidate);
+  if (!inferred.empty()) return load_task(inferred);
+  return fail(make_error(ErrorKind::usage, "which task? {} does not say", options.candidate)
+                  .with_hint("give --task; `hone task list` shows them"));
+}
+
+Result<JudgeRequest> request_of(const Options& options) {
+  JudgeRequest request;
+  request.workloads = options.workloads;
+  request.seed = options.seed;
+  request.samples = options.samples;
+  if (!options.budget.empty()) {
+    HONE_TRY(const auto pairs, parse_pairs(options.budget, {"time"}));
+    if (const auto time = pairs.find("time"); time != pairs.end()) {
+      HONE_TRY(request.time_budget_s, parse_duration(time->second));
+    }
+  }
+  if (!options.memory.empty()) {
+    HONE_TRY(request.memory_bytes, parse_size(options.memory));
+  }
+  return request;
+}
+
+Result<int> bench(const Global& global, const Options& options) {
+  HONE_TRY(JudgeRequest request, request_of(options));
+  HONE_TRY(const std::optional<Run> run, run_of(options));
+  HONE_TRY(const Task task, find_task(options, run));
+  const bool in_run = run && task.sha256 == run->manifest.task_sha256;
+  if (options.candidate != "baseline") {
+    HONE_TRY(request.candidate, load_candidate(in_run ? candidate_path(*run, options.candidate) : fs::path(options.candidate)));
+    if (in_run) {
+      HONE_TRY(request.incumbent, incumbent_of(*run));
+      if (request.incumbent && request.incumbent->sha256 == request.candidate->sha256) request.incumbent.reset();
+    }
+  }
+  HONE_TRY(const std::unique_ptr<Environment> environment, open_environment(global));
+  request.cancel = &interrupted();
+  request.progress = progress_printer(global);
+  HONE_TRY(Report report, judge(task, request, environment->bench()));
+
+  // The result is printed even when it cannot be kept.
+  Result<> kept;
+  if (in_run && request.candidate) {
+    if (auto row = record_bench(*run, report, *request.candidate); !row) kept = fail(row.error());
+  } else {
+    kept = write_receipt(report, in_run ? run->receipts() : data_dir() / "receipts");
+  }
+  end_progress();
+  if (global.json) fmt::print("{}\n", to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else fmt::print("{}", to_text(report));
+  if (!kept) {
+    Global as_text = global;
+    as_text.json = false;                        // stdout holds one object already
+    return report_error(as_text, kept.error());
+  }
+  return report.exit_code();
+}
+
+}  // namespace
+
+void define_bench(CLI::App& app, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  app.add_option("candidate", options->candidate, "folder of a candidate, or `baseline`")->required();
+  app.add_option("--task", options->task, "task by name or folder; found by itself in a run and in kernels/<task>/");
+  app.add_option("--run", options->run, "run to record the result in; found by itself inside one");
+  app.add_option("--workload", options->workloads, "only these workloads (then there is no geomean)")->delimiter(',')->take_all();
+  app.add_option("--seed", options->seed, "instead of a secret one");
+  app.add_option("--samples", options->samples, "exactly this many pairs a workload")->check(CLI::Range(1, 1000000));
+  app.add_option("--budget", options->budget, "time=10s: for measuring all workloads");
+  app.add_option("--memory", options->memory, "limit of a workload's tensors and the program's memory: 1GiB");
+  app.callback([&invocation, options] {
+    invocation.action = [&invocation, options] {
+      auto code = bench(invocation.global, *options);
+      return code ? *code : report_error(invocation.global, code.error());
+    };
+  });
+}
+
+}  // namespace hone::cli
