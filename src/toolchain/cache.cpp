@@ -34,38 +34,29 @@ void sync_folder(const fs::path& path) {
 
 }  // namespace
 
-Result<std::optional<Artifact>> ArtifactCache::find(const std::string& key) const {
+std::optional<Artifact> ArtifactCache::find(const std::string& key) const {
   const fs::path folder = entry(key);
-  std::error_code code;
-  if (!fs::exists(folder, code)) return std::nullopt;
-  auto load = [&]() -> std::optional<Artifact> {
-    const auto text = read_file(folder / "meta.json", std::size_t{4} << 20);
-    if (!text) return std::nullopt;
-    const nlohmann::json meta = nlohmann::json::parse(*text, nullptr, false);
-    if (!meta.is_object() || meta.value("schema", "") != kSchema || meta.value("key", "") != key) return std::nullopt;
-    Artifact artifact;
-    try {
-      artifact.path = folder / meta.at("file").get<std::string>();
-      artifact.sha256 = meta.at("sha256").get<std::string>();
-      artifact.compiler = meta.at("compiler").get<std::string>();
-      artifact.command = meta.at("command").get<std::vector<std::string>>();
-      artifact.log = meta.at("log").get<std::string>();
-      artifact.seconds = meta.at("seconds").get<double>();
-      for (const auto& [path, stamp] : meta.at("headers").items())
-        if (stamp_of(path) != stamp.get<std::string>()) return std::nullopt;
-    } catch (const nlohmann::json::exception&) {
-      return std::nullopt;
-    }
-    const auto bytes = read_file(artifact.path, kLargestArtifact);
-    if (!bytes || sha256(*bytes) != artifact.sha256) return std::nullopt;
-    artifact.key = key;
-    artifact.cached = true;
-    return artifact;
-  };
-  auto artifact = load();
-  // Removing needs no lock: an entry is never repaired in place, and a newcomer's rename either
-  // comes before (its entry is removed and made again) or after.
-  if (!artifact) HONE_CHECK(remove_tree(folder));
+  const auto text = read_file(folder / "meta.json", std::size_t{4} << 20);
+  if (!text) return std::nullopt;
+  Artifact artifact;
+  try {
+    const nlohmann::json meta = nlohmann::json::parse(*text);
+    if (meta.at("schema") != kSchema || meta.at("key") != key) return std::nullopt;
+    artifact.path = folder / meta.at("file").get<std::string>();
+    artifact.sha256 = meta.at("sha256").get<std::string>();
+    artifact.compiler = meta.at("compiler").get<std::string>();
+    artifact.command = meta.at("command").get<std::vector<std::string>>();
+    artifact.log = meta.at("log").get<std::string>();
+    artifact.seconds = meta.at("seconds").get<double>();
+    for (const auto& [path, stamp] : meta.at("headers").items())
+      if (stamp_of(path) != stamp.get<std::string>()) return std::nullopt;
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
+  const auto bytes = read_file(artifact.path, kLargestArtifact);
+  if (!bytes || sha256(*bytes) != artifact.sha256) return std::nullopt;
+  artifact.key = key;
+  artifact.cached = true;
   return artifact;
 }
 
@@ -111,8 +102,8 @@ Result<Artifact> ArtifactCache::publish(const std::string& key, const fs::path& 
   HONE_CHECK(make_dirs(place.parent_path()));
   HONE_CHECK(write_file_atomic(made / file, bytes, kind == ArtifactKind::executable ? 0555 : 0444));
   HONE_CHECK(write_file_atomic(made / "meta.json", meta.dump(1, ' ', false, nlohmann::json::error_handler_t::replace), 0444));
-  // What lies there is broken (find() said so under the lock) and a rename replaces only empty folders.
-  HONE_CHECK(remove_tree(place));
+  // What may lie there is broken or stale (find() said so under the lock); a rename replaces only empty folders.
+  ::rename(place.c_str(), (scratch / "replaced").c_str());
   if (::rename(made.c_str(), place.c_str()) != 0)
     return fail(make_error(ErrorKind::io, "cannot write {}: {}", place.string(), std::strerror(errno)).at({place.string()}));
   sync_folder(place.parent_path());

@@ -21,9 +21,9 @@ class ArtifactCache {
  public:
   explicit ArtifactCache(fs::path dir) : dir_(std::move(dir)) {}
 
-  // A hit whose size and sha256 are those recorded and whose system headers are unchanged. An entry
-  // that is torn, corrupted or stale is removed and not returned.
-  Result<std::optional<Artifact>> find(const std::string& key) const;
+  // A hit whose sha256 is the one recorded and whose system headers are unchanged. An entry that is
+  // torn, corrupted or stale is not returned; whoever holds the key's lock replaces it.
+  std::optional<Artifact> find(const std::string& key) const;
 
   Result<FileLock> lock(const std::string& key) const;
   // The caller holds the key's lock for the two below. `scratch` begins empty.

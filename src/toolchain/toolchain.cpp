@@ -188,11 +188,9 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
   }
   const std::string key = hash.hex();
 
-  HONE_TRY(auto hit, cache.find(key));
-  if (hit) return *std::move(hit);
+  if (auto hit = cache.find(key)) return *std::move(hit);
   HONE_TRY(const FileLock lock, cache.lock(key));
-  HONE_TRY(hit, cache.find(key));   // another one may have compiled it meanwhile
-  if (hit) return *std::move(hit);
+  if (auto hit = cache.find(key)) return *std::move(hit);   // another one has compiled it meanwhile
   cache.sweep(key);
   HONE_TRY(const fs::path scratch, cache.scratch(key));
   const struct Remover {
