@@ -100,7 +100,8 @@ TEST_P(DeviceContract, RunsALaunchOverItsGrid) {
     ASSERT_FALSE(result.fault) << to_text(*result.fault);
     EXPECT_GT(result.seconds, 0);
     const auto y = output(id);
-    for (std::int64_t i = 0; i < kElements; ++i) ASSERT_EQ(y[static_cast<std::size_t>(i)], 2 * static_cast<float>(i + 1)) << i;
+    for (std::int64_t i = 0; i < kElements; ++i)
+      ASSERT_EQ(y[static_cast<std::size_t>(i)], 2 * static_cast<float>(i + 1)) << i;
     HONE_ASSERT_OK(session_->guards(id));
     EXPECT_TRUE(session_->guards(id)->empty());
   }
@@ -145,9 +146,10 @@ TEST_P(DeviceContract, UnwrittenElementsAreKnown) {
 
 TEST_P(DeviceContract, LaunchesFollowOneAnother) {
   // tmp = 2x, y = 2 tmp, by a workspace; many blocks each.
-  const ProgramId id = load("chain", plan_of({launch_of("scale", {tensor_arg("x"), workspace_arg(0), i64_arg(kElements)}, {50, 1, 1}),
-                                              launch_of("scale", {workspace_arg(0), tensor_arg("y"), i64_arg(kElements)}, {33, 1, 1})},
-                                             {{"tmp", kElements * 4, false}}));
+  const ProgramId id =
+      load("chain", plan_of({launch_of("scale", {tensor_arg("x"), workspace_arg(0), i64_arg(kElements)}, {50, 1, 1}),
+                             launch_of("scale", {workspace_arg(0), tensor_arg("y"), i64_arg(kElements)}, {33, 1, 1})},
+                            {{"tmp", kElements * 4, false}}));
   for (int round = 0; round < 5; ++round) {
     ASSERT_FALSE(call(id).fault);
     const auto y = output(id);
@@ -157,7 +159,8 @@ TEST_P(DeviceContract, LaunchesFollowOneAnother) {
 
 TEST_P(DeviceContract, ZeroedWorkspacesAreZeroAndOthersAreNot) {
   for (const bool zeroed : {true, false}) {
-    const ProgramId id = load("w", plan_of({launch_of("copy", {workspace_arg(0), tensor_arg("y"), i64_arg(kElements)})}, {{"w", kElements * 4, zeroed}}));
+    const ProgramId id = load("w", plan_of({launch_of("copy", {workspace_arg(0), tensor_arg("y"), i64_arg(kElements)})},
+                                           {{"w", kElements * 4, zeroed}}));
     ASSERT_FALSE(call(id).fault);
     const auto y = output(id);
     for (const float value : y) {

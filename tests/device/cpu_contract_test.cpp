@@ -15,7 +15,9 @@ std::string subject_name(const ::testing::TestParamInfo<MakeSubject>& param) {
   return kNames[param.index];
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, DeviceContract, ::testing::Values(MakeSubject(jailed), MakeSubject(every_core), MakeSubject(without_jail)), subject_name);
+INSTANTIATE_TEST_SUITE_P(Cpu, DeviceContract,
+                         ::testing::Values(MakeSubject(jailed), MakeSubject(every_core), MakeSubject(without_jail)),
+                         subject_name);
 
 }  // namespace
 }  // namespace hone::testing

@@ -72,8 +72,9 @@ TEST_P(CrewTest, RunsEveryBlockOnceInOrderOfSteps) {
 }
 
 // Spinning threads without a core each only make progress by time slices: few of them.
-INSTANTIATE_TEST_SUITE_P(Cpu, CrewTest, ::testing::Values(CrewCase{1, Patience::sleep, false}, CrewCase{4, Patience::sleep, false},
-                                                          CrewCase{3, Patience::sleep, true}, CrewCase{1, Patience::spin, false}));
+INSTANTIATE_TEST_SUITE_P(Cpu, CrewTest,
+                         ::testing::Values(CrewCase{1, Patience::sleep, false}, CrewCase{4, Patience::sleep, false},
+                                           CrewCase{3, Patience::sleep, true}, CrewCase{1, Patience::spin, false}));
 
 TensorShape shape_of(std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
   TensorShape tensor;
@@ -118,7 +119,8 @@ TEST(CpuArena, EveryByteAroundABufferIsGuarded) {
       memory[at] ^= std::byte{1};
       memory[at + bytes - 1] ^= std::byte{1};
       EXPECT_TRUE(layout.check_canaries(memory.data(), pattern).empty());
-      for (const std::int64_t off : {std::int64_t{-4096}, std::int64_t{-1}, static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(bytes) + 4095}) {
+      for (const std::int64_t off : {std::int64_t{-4096}, std::int64_t{-1}, static_cast<std::int64_t>(bytes),
+                                     static_cast<std::int64_t>(bytes) + 4095}) {
         memory[static_cast<std::size_t>(static_cast<std::int64_t>(at) + off)] ^= std::byte{0x80};
         const auto damage = layout.check_canaries(memory.data(), pattern);
         ASSERT_EQ(damage.size(), 1u) << layout.spec(buffer).name << " " << off;
@@ -151,7 +153,8 @@ TEST(CpuArena, GuardsHoldNoBufferAndAreWide) {
     for (std::size_t buffer = 0; buffer < layout.count(); ++buffer)
       for (std::size_t slot = 0; slot < 2; ++slot) {
         const std::size_t at = layout.offset(buffer, slot), end = at + layout.spec(buffer).bytes;
-        EXPECT_TRUE(end + kPage <= guard.begin || last_end + kPage <= at) << "less than a page between a buffer and a guard";
+        EXPECT_TRUE(end + kPage <= guard.begin || last_end + kPage <= at)
+            << "less than a page between a buffer and a guard";
         if (end <= guard.begin && guard.begin - end < 2 * kPage) {
           EXPECT_GE(guard.bytes, layout.spec(buffer).bytes);
         }

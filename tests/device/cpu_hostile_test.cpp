@@ -42,10 +42,13 @@ class CpuHostile : public ::testing::Test {
   // `body` is that of kernel(block, x, y, n); `before` stands in front of it.
   static std::string source(const std::string& body, const std::string& before = "") {
     return "#include <hone/kernel.h>\n#include <cstdlib>\n#include <cstring>\n#include <unistd.h>\n" + before +
-           "\nextern \"C\" void kernel(const hone::Block& block, const float* x, float* y, std::int64_t n) {\n" + body + "\n}\n";
+           "\nextern \"C\" void kernel(const hone::Block& block, const float* x, float* y, std::int64_t n) {\n" + body +
+           "\n}\n";
   }
   Result<ProgramId> load(const std::string& body, const std::string& before = "", Extent3 grid = {1, 1, 1}) {
-    auto program = subject_->program("bad", plan_of({launch_of("kernel", {tensor_arg("x"), tensor_arg("y"), i64_arg(kN)}, grid)}), source(body, before));
+    auto program =
+        subject_->program("bad", plan_of({launch_of("kernel", {tensor_arg("x"), tensor_arg("y"), i64_arg(kN)}, grid)}),
+                          source(body, before));
     if (!program) return fail(program.error());
     return session_->load(*program);
   }
@@ -76,7 +79,8 @@ std::unique_ptr<CpuSubject> CpuHostile::subject_;
 #define EXPECT_FAULT(error, expected) EXPECT_EQ(name_of((error).kind), #expected) << to_text(error)
 
 TEST_F(CpuHostile, ACrashNamesSignalBlockAndLine) {
-  const Error error = fault_of("if (block.index.x == 5 && block.index.y == 2)\n  *(volatile int*)0 = 1;", "", {7, 3, 1});
+  const Error error =
+      fault_of("if (block.index.x == 5 && block.index.y == 2)\n  *(volatile int*)0 = 1;", "", {7, 3, 1});
   EXPECT_FAULT(error, crash);
   EXPECT_THAT(error.message, HasSubstr("SIGSEGV"));
   EXPECT_THAT(error.message, HasSubstr("kernel (launch 0, block [5, 2, 0])"));
@@ -92,7 +96,9 @@ TEST_F(CpuHostile, EverySignalHasItsName) {
   EXPECT_FAULT(aborted, crash);
   EXPECT_THAT(aborted.message, HasSubstr("SIGABRT"));
   EXPECT_EQ(aborted.place.line, 7) << "the nearest caller in the candidate";
-  const Error overflow = fault_of("y[0] = static_cast<float>(deep(n));", "__attribute__((noinline)) long deep(long n) { volatile char big[4096]; big[0] = 1; return n == -1 ? 0 : deep(n + 1) + big[0]; }");
+  const Error overflow = fault_of("y[0] = static_cast<float>(deep(n));",
+                                  "__attribute__((noinline)) long deep(long n) { volatile char big[4096]; big[0] = 1; "
+                                  "return n == -1 ? 0 : deep(n + 1) + big[0]; }");
   EXPECT_FAULT(overflow, crash);
   EXPECT_THAT(overflow.message, HasSubstr("SIGSEGV"));
 }
@@ -102,7 +108,10 @@ TEST_F(CpuHostile, StoresToInputsAreFound) {
   EXPECT_FAULT(error, input_modified);
   EXPECT_THAT(error.message, HasSubstr("byte 128 of 'x'"));
   // Neither a new mapping nor a changed one makes them writable.
-  EXPECT_FAULT(fault_of("mprotect((void*)((long)x & -4096), 4096, PROT_READ | PROT_WRITE); const_cast<float*>(x)[0] = 1;", "#include <sys/mman.h>"), input_modified);
+  EXPECT_FAULT(
+      fault_of("mprotect((void*)((long)x & -4096), 4096, PROT_READ | PROT_WRITE); const_cast<float*>(x)[0] = 1;",
+               "#include <sys/mman.h>"),
+      input_modified);
   expect_honest();
 }
 
@@ -124,7 +133,9 @@ TEST_F(CpuHostile, AnEndlessLoopIsEnded) {
 
 TEST_F(CpuHostile, AFloodOfOutputIsEnded) {
   open(20);
-  const Error error = fault_of("static char text[1 << 16]; std::memset(text, 'a', sizeof text); for (;;) if (write(1, text, sizeof text) < 0) break;");
+  const Error error = fault_of(
+      "static char text[1 << 16]; std::memset(text, 'a', sizeof text); for (;;) if (write(1, text, sizeof text) < 0) "
+      "break;");
   EXPECT_FAULT(error, output_limit);
   ASSERT_FALSE(error.notes.empty());
   EXPECT_LT(error.notes[0].size(), 1000u);
@@ -136,7 +147,8 @@ TEST_F(CpuHostile, MemoryIsLimited) {
   EXPECT_FAULT(thrown, out_of_memory);
   EXPECT_THAT(thrown.message, HasSubstr("10.0 GiB"));
   EXPECT_FAULT(fault_of("char* volatile p = (char*)std::malloc(10ul << 30); p[5] = 1; y[0] = p[5];"), out_of_memory);
-  EXPECT_FAULT(fault_of("for (;;) { char* p = (char*)std::malloc(1 << 20); std::memset(p, 1, 1 << 20); }"), out_of_memory);
+  EXPECT_FAULT(fault_of("for (;;) { char* p = (char*)std::malloc(1 << 20); std::memset(p, 1, 1 << 20); }"),
+               out_of_memory);
   EXPECT_FAULT(fault_of("y[0] = 1;", "#include <vector>\nstatic std::vector<char> big(10ul << 30);"), out_of_memory);
   // What the limit allows is given.
   const auto id = load("char* p = (char*)std::malloc(100 << 20); std::memset(p, 1, 100 << 20); y[0] = p[7];");
@@ -188,8 +200,9 @@ TEST_F(CpuHostile, SystemCallsAreRefusedByName) {
 
 TEST_F(CpuHostile, ThreadsAreRefusedInKernelsAndConstructors) {
   EXPECT_FAULT(fault_of("std::thread([] {}).detach();", "#include <thread>"), forbidden);
-  const std::string spinner = "#include <pthread.h>\nstatic void* spin(void*) { for (;;) usleep(1000); }\n"
-                              "__attribute__((constructor)) static void start() { pthread_t t; pthread_create(&t, nullptr, spin, nullptr); }";
+  const std::string spinner =
+      "#include <pthread.h>\nstatic void* spin(void*) { for (;;) usleep(1000); }\n"
+      "__attribute__((constructor)) static void start() { pthread_t t; pthread_create(&t, nullptr, spin, nullptr); }";
   const Error error = fault_of("y[0] = 1;", spinner);
   EXPECT_FAULT(error, forbidden);
   EXPECT_THAT(error.message, HasSubstr("static constructor"));
@@ -198,7 +211,9 @@ TEST_F(CpuHostile, ThreadsAreRefusedInKernelsAndConstructors) {
 
 TEST_F(CpuHostile, ConstructorsAreInTheJail) {
   // Files of the machine are not there, the network neither; a crash or an endless loop is reported.
-  const auto id = load("y[0] = seen;", "#include <fcntl.h>\nstatic int seen = open(\"/etc/shadow\", O_RDONLY) < 0 && open(\"/work/main\", O_RDONLY) < 0 && open(\"/tmp/../proc/1/environ\", O_RDONLY) < 0;");
+  const auto id = load("y[0] = seen;",
+                       "#include <fcntl.h>\nstatic int seen = open(\"/etc/shadow\", O_RDONLY) < 0 && "
+                       "open(\"/work/main\", O_RDONLY) < 0 && open(\"/tmp/../proc/1/environ\", O_RDONLY) < 0;");
   HONE_ASSERT_OK(id);
   ASSERT_FALSE(session_->call(*id, {})->fault);
   float seen = 0;
@@ -210,7 +225,10 @@ TEST_F(CpuHostile, ConstructorsAreInTheJail) {
 }
 
 TEST_F(CpuHostile, DescriptorsOfTheMemoryAreClosed) {
-  const auto id = load("int open_ones = 0; for (int fd = 3; fd < 256; ++fd) open_ones += lseek(fd, 0, SEEK_CUR) >= 0 || errno != EBADF; y[0] = open_ones;", "#include <cerrno>");
+  const auto id = load(
+      "int open_ones = 0; for (int fd = 3; fd < 256; ++fd) open_ones += lseek(fd, 0, SEEK_CUR) >= 0 || errno != EBADF; "
+      "y[0] = open_ones;",
+      "#include <cerrno>");
   HONE_ASSERT_OK(id);
   const auto result = session_->call(*id, {});
   ASSERT_FALSE(result->fault) << to_text(*result->fault);
@@ -255,7 +273,10 @@ static volatile std::uint32_t* find_bell() {
 )";
 
 TEST_F(CpuHostile, AnEarlyEndIsFound) {
-  const Error error = fault_of("auto* bell = find_bell(); y[0] = 1; if (!bell) return; bell[96] = bell[0]; for (volatile long i = 0; i < 2000000000l; ++i) {}", kFindBell);
+  const Error error = fault_of(
+      "auto* bell = find_bell(); y[0] = 1; if (!bell) return; bell[96] = bell[0]; for (volatile long i = 0; i < "
+      "2000000000l; ++i) {}",
+      kFindBell);
   EXPECT_FAULT(error, late_work);
   expect_honest();
 }
@@ -264,7 +285,8 @@ TEST_F(CpuHostile, ARepeatedEarlyEndIsChargedOrFound) {
   // A few milliseconds after the end, every time: below the grace, so only the sum of evidence tells. On
   // a crowded machine it may not suffice for a verdict; the time counts all the same.
   const std::string loop = "for (volatile long i = 0; i < 2000000l; ++i) {}";
-  const auto early = load("auto* bell = find_bell(); y[0] = bell != nullptr; if (bell) bell[96] = bell[0]; " + loop, kFindBell);
+  const auto early =
+      load("auto* bell = find_bell(); y[0] = bell != nullptr; if (bell) bell[96] = bell[0]; " + loop, kFindBell);
   const auto honest = load("y[0] = 1; " + loop, kFindBell);
   HONE_ASSERT_OK(early);
   HONE_ASSERT_OK(honest);
@@ -301,7 +323,9 @@ TEST_F(CpuHostile, ARunnerKilledBetweenCallsIsReported) {
 TEST_F(CpuHostile, ProgramsDoNotSeeOneAnother) {
   // The first leaves a mark in its globals, its memory and its output; the second finds none of them.
   const auto first = load("static float mark = 0; mark += 1; y[1] = mark; y[0] = 42;");
-  const auto second = load("static float mark = 0; mark += 1; y[1] = mark; float found = 0; for (long i = -1000; i < n + 1000; ++i) found += y[i] == 42; y[0] = found;");
+  const auto second = load(
+      "static float mark = 0; mark += 1; y[1] = mark; float found = 0; for (long i = -1000; i < n + 1000; ++i) found "
+      "+= y[i] == 42; y[0] = found;");
   HONE_ASSERT_OK(first);
   HONE_ASSERT_OK(second);
   for (int i = 0; i < 4; ++i) ASSERT_FALSE(session_->call(*first, {})->fault);

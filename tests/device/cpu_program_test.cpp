@@ -40,7 +40,8 @@ class CpuProgram : public ::testing::Test {
     HONE_ASSERT_OK(session_->commit_inputs());
   }
   Result<ProgramId> load(PlanLaunch launch, const std::string& source) {
-    HONE_TRY(Executable program, subject_->program("p", plan_of({std::move(launch)}), "#include <hone/kernel.h>\n#include <cstring>\n" + source));
+    HONE_TRY(Executable program, subject_->program("p", plan_of({std::move(launch)}),
+                                                   "#include <hone/kernel.h>\n#include <cstring>\n" + source));
     return session_->load(program);
   }
   template <class T = double>
@@ -67,8 +68,10 @@ TEST_F(CpuProgram, EveryKindOfArgumentArrives) {
     add(ArgKind::f32, std::bit_cast<std::uint32_t>(-0.5f));
   }
   const auto id = load(launch, R"(
-#define GROUP(k) std::int32_t a##k, float b##k, std::uint32_t c##k, double d##k, std::int64_t e##k, std::uint64_t f##k, float g##k
-#define STORE(k) y[7*k] = a##k; y[7*k+1] = b##k; y[7*k+2] = c##k; y[7*k+3] = d##k; y[7*k+4] = e##k; y[7*k+5] = f##k; y[7*k+6] = g##k;
+#define GROUP(k) \
+  std::int32_t a##k, float b##k, std::uint32_t c##k, double d##k, std::int64_t e##k, std::uint64_t f##k, float g##k
+#define STORE(k) y[7*k] = a##k; y[7*k+1] = b##k; y[7*k+2] = c##k; y[7*k+3] = d##k; \
+  y[7*k+4] = e##k; y[7*k+5] = f##k; y[7*k+6] = g##k;
 extern "C" void kinds(const hone::Block&, double* y, GROUP(0), GROUP(1), GROUP(2)) { STORE(0) STORE(1) STORE(2) })");
   HONE_ASSERT_OK(id);
   ASSERT_FALSE(session_->call(*id, {})->fault);
@@ -81,8 +84,10 @@ TEST_F(CpuProgram, ABlockKnowsItsPlaceAndItsScratch) {
   const std::int64_t workers = subject_->device().info().workers;
   const auto id = load(launch_of("place", {tensor_arg("y")}, {3, 4, 5}, 1000), R"(
 extern "C" void place(const hone::Block& b, double* y) {
-  bool good = b.grid.x == 3 && b.grid.y == 4 && b.grid.z == 5 && b.index.x < 3 && b.index.y < 4 && b.index.z < 5;
-  good = good && b.worker < b.workers && b.shared != nullptr && (unsigned long)b.shared % 64 == 0 && b.shared_bytes == 1000;
+  bool good = b.grid.x == 3 && b.grid.y == 4 && b.grid.z == 5;
+  good = good && b.index.x < 3 && b.index.y < 4 && b.index.z < 5;
+  good = good && b.worker < b.workers && b.shared != nullptr && b.shared_bytes == 1000;
+  good = good && (unsigned long)b.shared % 64 == 0;
   std::memset(b.shared, b.index.x, b.shared_bytes);
   y[b.index.x + 3 * (b.index.y + 4 * b.index.z)] = good && ((char*)b.shared)[999] == (char)b.index.x;
   if (b.index.x + b.index.y + b.index.z == 0) y[60] = b.workers;
@@ -93,7 +98,8 @@ extern "C" void place(const hone::Block& b, double* y) {
   for (std::size_t i = 0; i < 60; ++i) EXPECT_EQ(y[i], 1) << i;
   EXPECT_EQ(y[60], static_cast<double>(workers));
   EXPECT_TRUE(session_->guards(*id)->empty());
-  const auto beyond = load(launch_of("beyond", {}, {1, 1, 1}, 1000), "extern \"C\" void beyond(const hone::Block& b) { ((char*)b.shared)[1000] ^= 1; }");
+  const auto beyond = load(launch_of("beyond", {}, {1, 1, 1}, 1000),
+                           "extern \"C\" void beyond(const hone::Block& b) { ((char*)b.shared)[1000] ^= 1; }");
   HONE_ASSERT_OK(beyond);
   ASSERT_FALSE(session_->call(*beyond, {})->fault);
   const auto damage = session_->guards(*beyond);
@@ -105,14 +111,20 @@ extern "C" void place(const hone::Block& b, double* y) {
 TEST_F(CpuProgram, BlocksBeginInIncreasingOrder) {
   if (subject_->device().info().workers != 1) GTEST_SKIP() << "one worker shows the order";
   const auto id = load(launch_of("order", {tensor_arg("y")}, {4, 4, 4}), R"(
-extern "C" void order(const hone::Block& b, double* y) { static int next = 0; y[b.index.x + 4 * (b.index.y + 4 * b.index.z)] = next++; next %= 64; })");
+extern "C" void order(const hone::Block& b, double* y) {
+  static int next = 0;
+  y[b.index.x + 4 * (b.index.y + 4 * b.index.z)] = next++;
+  next %= 64;
+})");
   HONE_ASSERT_OK(id);
   ASSERT_FALSE(session_->call(*id, {})->fault);
   for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(output(*id)[i], static_cast<double>(i));
 }
 
 TEST_F(CpuProgram, AddressesChangeFromCallToCall) {
-  const auto id = load(launch_of("where", {tensor_arg("x"), tensor_arg("y")}), "extern \"C\" void where(const hone::Block&, float* x, double* y) { y[0] = (double)(long)x; y[1] = (double)(long)y; }");
+  const auto id = load(launch_of("where", {tensor_arg("x"), tensor_arg("y")}),
+                       "extern \"C\" void where(const hone::Block&, float* x, double* y) { y[0] = (double)(long)x; "
+                       "y[1] = (double)(long)y; }");
   HONE_ASSERT_OK(id);
   std::vector<double> x, y;
   for (int i = 0; i < 3; ++i) {

@@ -15,11 +15,17 @@ constexpr const char* kContractKernels = R"(
 #include <hone/kernel.h>
 using hone::Block;
 using std::int64_t;
-static int64_t number(const Block& b) { return b.index.x + int64_t{b.grid.x} * (b.index.y + int64_t{b.grid.y} * b.index.z); }
+static int64_t number(const Block& b) {
+  return b.index.x + int64_t{b.grid.x} * (b.index.y + int64_t{b.grid.y} * b.index.z);
+}
 static int64_t blocks(const Block& b) { return int64_t{b.grid.x} * b.grid.y * b.grid.z; }
 extern "C" {
-void scale(const Block& b, const float* x, float* y, int64_t n) { for (int64_t i = number(b); i < n; i += blocks(b)) y[i] = 2 * x[i]; }
-void copy(const Block& b, const float* x, float* y, int64_t n) { for (int64_t i = number(b); i < n; i += blocks(b)) y[i] = x[i]; }
+void scale(const Block& b, const float* x, float* y, int64_t n) {
+  for (int64_t i = number(b); i < n; i += blocks(b)) y[i] = 2 * x[i];
+}
+void copy(const Block& b, const float* x, float* y, int64_t n) {
+  for (int64_t i = number(b); i < n; i += blocks(b)) y[i] = x[i];
+}
 void add_into(const Block&, const float* x, float* y, int64_t n) { for (int64_t i = 0; i < n; ++i) y[i] += x[i]; }
 void half(const Block&, float* y, int64_t n) { for (int64_t i = 0; i < n / 2; ++i) y[i] = 1; }
 void overrun(const Block&, float* y, int64_t n) { for (int64_t i = 0; i <= n; ++i) y[i] = 1; }
@@ -63,7 +69,9 @@ Result<fs::path> CpuSubject::compile(const std::string& source, const std::vecto
   HONE_CHECK(make_dirs(place));
   HONE_CHECK(write_file_atomic(place / "kernel.cpp", source));
   ProcessSpec spec;
-  spec.argv = {"g++", "-std=c++20", "-O1", "-g1", "-fPIC", "-shared", "-w", "-I", (source_dir() / "include").string(), "-o", "kernel.so", "kernel.cpp"};
+  spec.argv = {
+      "g++", "-std=c++20", "-O1",       "-g1", "-fPIC", "-shared", "-w", "-I", (source_dir() / "include").string(),
+      "-o",  "kernel.so",  "kernel.cpp"};
   spec.argv.insert(spec.argv.end(), flags.begin(), flags.end());
   spec.env = {std::string("PATH=") + std::getenv("PATH"), "TMPDIR=" + place.string()};
   spec.cwd = place;
@@ -72,7 +80,9 @@ Result<fs::path> CpuSubject::compile(const std::string& source, const std::vecto
   return done[key] = place / "kernel.so";
 }
 
-Result<Executable> CpuSubject::program(const std::string& name, Plan plan) { return program(name, std::move(plan), kContractKernels); }
+Result<Executable> CpuSubject::program(const std::string& name, Plan plan) {
+  return program(name, std::move(plan), kContractKernels);
+}
 
 Result<Executable> CpuSubject::program(const std::string& name, Plan plan, const std::string& source) {
   HONE_TRY(const fs::path object, compile(source));
@@ -81,13 +91,15 @@ Result<Executable> CpuSubject::program(const std::string& name, Plan plan, const
   HONE_TRY(const ProcessOutcome outcome, run_process(spec));
   std::map<std::string, std::uint64_t> symbols;
   std::istringstream lines(outcome.out);
-  for (std::string address, type, symbol; lines >> address >> type >> symbol;) symbols[symbol] = std::strtoull(address.c_str(), nullptr, 16);
+  for (std::string address, type, symbol; lines >> address >> type >> symbol;)
+    symbols[symbol] = std::strtoull(address.c_str(), nullptr, 16);
   Executable executable;
   executable.name = name;
   executable.modules = {{object}};
   for (const PlanStep& step : plan.launches) {
     const auto* launch = std::get_if<PlanLaunch>(&step);
-    if (launch != nullptr && symbols.count(launch->kernel) == 0) return fail(ErrorKind::kernel_name, "no kernel {}", launch->kernel);
+    if (launch != nullptr && symbols.count(launch->kernel) == 0)
+      return fail(ErrorKind::kernel_name, "no kernel {}", launch->kernel);
     executable.entry.push_back(launch == nullptr ? 0 : symbols[launch->kernel]);
   }
   executable.plan = std::move(plan);

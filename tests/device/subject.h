@@ -24,7 +24,8 @@ using MakeSubject = std::function<std::unique_ptr<Subject>()>;
 PlanArg tensor_arg(const std::string& name);
 PlanArg workspace_arg(std::size_t index);
 PlanArg i64_arg(std::int64_t value);
-PlanLaunch launch_of(const std::string& kernel, std::vector<PlanArg> args, Extent3 grid = {1, 1, 1}, std::int64_t shared = 0);
+PlanLaunch launch_of(const std::string& kernel, std::vector<PlanArg> args, Extent3 grid = {1, 1, 1},
+                     std::int64_t shared = 0);
 Plan plan_of(std::vector<PlanStep> steps, std::vector<PlanWorkspace> workspaces = {});
 TensorShape vector_of(const std::string& name, TensorRole role, std::int64_t n, DType dtype = DType::f32);
 Workload workload_of(std::vector<TensorShape> tensors);

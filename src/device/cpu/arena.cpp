@@ -31,7 +31,8 @@ std::size_t available_memory() {
 Result<SharedMemory> SharedMemory::create(const std::string& name) {
   SharedMemory memory;
   memory.fd_ = ::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING);
-  if (memory.fd_ < 0) return fail(ErrorKind::environment, "cannot make shared memory (memfd_create): {}", std::strerror(errno));
+  if (memory.fd_ < 0)
+    return fail(ErrorKind::environment, "cannot make shared memory (memfd_create): {}", std::strerror(errno));
   return memory;
 }
 
@@ -51,24 +52,31 @@ Result<> SharedMemory::resize(std::size_t bytes, std::span<const Run> holes) {
   data_ = nullptr;
   size_ = 0;
   if (::ftruncate(fd_, 0) != 0 || ::ftruncate(fd_, static_cast<off_t>(bytes)) != 0)
-    return fail(ErrorKind::out_of_memory, "cannot get {} of shared memory: {}", format_bytes(bytes), std::strerror(errno));
+    return fail(ErrorKind::out_of_memory, "cannot get {} of shared memory: {}", format_bytes(bytes),
+                std::strerror(errno));
   if (bytes == 0) return {};
   std::size_t needed = bytes;
   for (const Run& hole : holes) needed -= hole.bytes;
   // Without this the system would end this process, not refuse the request.
   const std::size_t available = available_memory();
   if (needed > available / 10 * 9)
-    return fail(Error{ErrorKind::out_of_memory, fmt::format("buffers need {} of memory, the machine has {} available", format_bytes(needed), format_bytes(available))}
+    return fail(Error{ErrorKind::out_of_memory, fmt::format("buffers need {} of memory, the machine has {} available",
+                                                            format_bytes(needed), format_bytes(available))}
                     .with_hint("smaller workloads, or a machine with more memory"));
   std::size_t begin = 0;
   for (std::size_t i = 0; i <= holes.size(); ++i) {
     const std::size_t end = i < holes.size() ? holes[i].begin : bytes;
-    const int code = end > begin ? ::posix_fallocate(fd_, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) : 0;
-    if (code != 0) return fail(ErrorKind::out_of_memory, "cannot get {} of shared memory: {}", format_bytes(needed), std::strerror(code));
+    const int code =
+        end > begin ? ::posix_fallocate(fd_, static_cast<off_t>(begin), static_cast<off_t>(end - begin)) : 0;
+    if (code != 0)
+      return fail(ErrorKind::out_of_memory, "cannot get {} of shared memory: {}", format_bytes(needed),
+                  std::strerror(code));
     if (i < holes.size()) begin = holes[i].begin + holes[i].bytes;
   }
   void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd_, 0);
-  if (at == MAP_FAILED) return fail(ErrorKind::out_of_memory, "cannot map {} of shared memory: {}", format_bytes(bytes), std::strerror(errno));
+  if (at == MAP_FAILED)
+    return fail(ErrorKind::out_of_memory, "cannot map {} of shared memory: {}", format_bytes(bytes),
+                std::strerror(errno));
   data_ = static_cast<std::byte*>(at);
   size_ = bytes;
   return {};
@@ -82,7 +90,9 @@ Result<> SharedMemory::seal() {
 
 Result<int> SharedMemory::read_only() const {
   const int fd = ::open(fmt::format("/proc/self/fd/{}", fd_).c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return fail(ErrorKind::environment, "cannot reopen shared memory for reading (is /proc mounted?): {}", std::strerror(errno));
+  if (fd < 0)
+    return fail(ErrorKind::environment, "cannot reopen shared memory for reading (is /proc mounted?): {}",
+                std::strerror(errno));
   return fd;
 }
 
@@ -114,7 +124,8 @@ std::vector<Run> runs_of(const TensorShape& shape) {
     const std::size_t inner = out.size();
     out.reserve(inner * static_cast<std::size_t>(axes[i].count));
     for (std::int64_t at = 1; at < axes[i].count; ++at)
-      for (std::size_t k = 0; k < inner; ++k) out.push_back({out[k].begin + static_cast<std::size_t>(at * axes[i].stride) * element, out[k].bytes});
+      for (std::size_t k = 0; k < inner; ++k)
+        out.push_back({out[k].begin + static_cast<std::size_t>(at * axes[i].stride) * element, out[k].bytes});
   }
   return out;
 }
@@ -155,7 +166,8 @@ void Layout::for_each_canary(Visit visit) const {
   for (const Buffer& buffer : buffers_) {
     for (const std::size_t at : buffer.offset) {
       while (guards_[next_guard + 1].begin < at) ++next_guard;
-      const std::size_t before = guards_[next_guard].begin + guards_[next_guard].bytes, after = guards_[next_guard + 1].begin;
+      const std::size_t before = guards_[next_guard].begin + guards_[next_guard].bytes,
+                        after = guards_[next_guard + 1].begin;
       visit(buffer.spec, at, before, at);
       std::size_t covered = at;
       for (const Run& run : buffer.spec.runs) {
@@ -191,7 +203,8 @@ std::vector<GuardDamage> Layout::check_canaries(std::byte* base, std::span<const
           // Before the buffer is one report, everything from its start on another.
           if (open == nullptr) {
             const bool same = begin >= at && !damage.empty() && last_buffer == at && damage.back().first_byte >= 0;
-            if (!same) damage.push_back({spec.name, static_cast<std::int64_t>(i + k) - static_cast<std::int64_t>(at), 0});
+            if (!same)
+              damage.push_back({spec.name, static_cast<std::int64_t>(i + k) - static_cast<std::int64_t>(at), 0});
             open = &damage.back();
             last_buffer = at;
           }
@@ -204,7 +217,8 @@ std::vector<GuardDamage> Layout::check_canaries(std::byte* base, std::span<const
   return damage;
 }
 
-void fill_pattern(std::byte* buffer, std::size_t bytes, std::span<const Run> runs, std::uint64_t pattern, std::size_t element) {
+void fill_pattern(std::byte* buffer, std::size_t bytes, std::span<const Run> runs, std::uint64_t pattern,
+                  std::size_t element) {
   std::byte block[kPage];
   for (std::size_t i = 0; i < kPage; i += element) std::memcpy(block + i, &pattern, element);
   for (const Run& run : runs)

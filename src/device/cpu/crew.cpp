@@ -42,7 +42,8 @@ void Crew::perform(std::uint32_t worker, std::uint32_t call) {
   for (std::uint32_t step = 0; step < steps; ++step) {
     const std::uint64_t blocks = work.blocks(step);
     std::atomic<std::uint64_t>& next = counters_[step].next;
-    for (std::uint64_t block; (block = next.fetch_add(1, std::memory_order_relaxed)) < blocks;) work.run(step, slot, block, worker);
+    for (std::uint64_t block; (block = next.fetch_add(1, std::memory_order_relaxed)) < blocks;)
+      work.run(step, slot, block, worker);
     if (participants_ == 1) continue;
     add(arrived_, 1, patience_);
     // After the last step only worker 0 has something to wait for.

@@ -25,7 +25,8 @@ class Work {
 
 class Crew {
  public:
-  Crew(Doorbell& bell, std::uint32_t workers, Patience patience) : bell_(bell), workers_(workers), patience_(patience) {}
+  Crew(Doorbell& bell, std::uint32_t workers, Patience patience)
+      : bell_(bell), workers_(workers), patience_(patience) {}
 
   // Worker 0: serves calls until kStop. `alone`: the work has threads of its own, the others sleep.
   void lead(Work& work, bool alone);

@@ -18,12 +18,18 @@ struct SignalName {
   const char* meaning;
 };
 constexpr SignalName kSignals[] = {
-    {SIGSEGV, "SIGSEGV", "invalid memory access"},   {SIGBUS, "SIGBUS", "invalid memory access"},
-    {SIGFPE, "SIGFPE", "integer division by zero or overflow"}, {SIGILL, "SIGILL", "illegal instruction"},
-    {SIGABRT, "SIGABRT", "abort"},                   {SIGTRAP, "SIGTRAP", "trap"},
-    {SIGSYS, "SIGSYS", "forbidden system call"},     {SIGKILL, "SIGKILL", "killed from outside, perhaps for want of memory"},
-    {SIGXFSZ, "SIGXFSZ", "file size limit"},         {SIGXCPU, "SIGXCPU", "CPU time limit"},
-    {SIGPIPE, "SIGPIPE", "broken pipe"},             {SIGTERM, "SIGTERM", "terminated"},
+    {SIGSEGV, "SIGSEGV", "invalid memory access"},
+    {SIGBUS, "SIGBUS", "invalid memory access"},
+    {SIGFPE, "SIGFPE", "integer division by zero or overflow"},
+    {SIGILL, "SIGILL", "illegal instruction"},
+    {SIGABRT, "SIGABRT", "abort"},
+    {SIGTRAP, "SIGTRAP", "trap"},
+    {SIGSYS, "SIGSYS", "forbidden system call"},
+    {SIGKILL, "SIGKILL", "killed from outside, perhaps for want of memory"},
+    {SIGXFSZ, "SIGXFSZ", "file size limit"},
+    {SIGXCPU, "SIGXCPU", "CPU time limit"},
+    {SIGPIPE, "SIGPIPE", "broken pipe"},
+    {SIGTERM, "SIGTERM", "terminated"},
 };
 
 std::string signal_text(int number) {
@@ -122,12 +128,15 @@ Error Runner::death(const Labels& labels) {
   std::string line;
   if (told) {
     const std::uint32_t worker = fault.worker;
-    const std::uint32_t step = worker < kMaxWorkers ? shared.positions[worker].step.load(std::memory_order_relaxed) : kUnknown;
+    const std::uint32_t step =
+        worker < kMaxWorkers ? shared.positions[worker].step.load(std::memory_order_relaxed) : kUnknown;
     if (step < labels.steps.size() && !labels.steps[step].kernel.empty()) {
       const Labels::Step& launch = labels.steps[step];
       const std::uint64_t block = shared.positions[worker].block.load(std::memory_order_relaxed);
-      const auto x = static_cast<std::uint64_t>(std::max<std::int64_t>(launch.grid_x, 1)), y = static_cast<std::uint64_t>(std::max<std::int64_t>(launch.grid_y, 1));
-      where = fmt::format("kernel {} (launch {}, block [{}, {}, {}])", launch.kernel, step, block % x, block / x % y, block / x / y);
+      const auto x = static_cast<std::uint64_t>(std::max<std::int64_t>(launch.grid_x, 1)),
+                 y = static_cast<std::uint64_t>(std::max<std::int64_t>(launch.grid_y, 1));
+      where = fmt::format("kernel {} (launch {}, block [{}, {}, {}])", launch.kernel, step, block % x, block / x % y,
+                          block / x / y);
     }
     if (fault.object < labels.objects.size()) line = line_of(labels, fault.object, fault.pc);
   }
@@ -146,31 +155,42 @@ Error Runner::death(const Labels& labels) {
   const auto thrown = thrown_in(output);
   const auto memory_error = [&] {
     error.kind = ErrorKind::out_of_memory;
-    error.message = refused_bytes != 0 ? fmt::format("{} asked for {} of memory, more than its limit allows", where, format_bytes(refused_bytes))
+    error.message = refused_bytes != 0 ? fmt::format("{} asked for {} of memory, more than its limit allows", where,
+                                                     format_bytes(refused_bytes))
                                        : fmt::format("{} reached its memory limit", where);
-    error.hint = "the task's memory limit is for what a kernel allocates itself; scratch memory is a workspace of the plan";
+    error.hint =
+        "the task's memory limit is for what a kernel allocates itself; scratch memory is a workspace of the plan";
   };
 
   if (outcome.signal == SIGSYS) {
     error.kind = ErrorKind::forbidden;
-    error.message = told && fault.system_call >= 0 ? fmt::format("{} made a system call that is not allowed: {}", where, syscall_name(fault.system_call))
+    error.message = told && fault.system_call >= 0 ? fmt::format("{} made a system call that is not allowed: {}", where,
+                                                                 syscall_name(fault.system_call))
                                                    : fmt::format("{} made a system call that is not allowed", where);
     error.hint = "a kernel computes: no files, network, processes or threads";
-  } else if (told && fault.signal == SIGSEGV && fault.arena == kInputArena && fault.write != 0 && labels.inputs != nullptr) {
+  } else if (told && fault.signal == SIGSEGV && fault.arena == kInputArena && fault.write != 0 &&
+             labels.inputs != nullptr) {
     error.kind = ErrorKind::input_modified;
     error.message = fmt::format("{} wrote to an input: {}", where, near_buffer(*labels.inputs, fault.offset));
     error.hint = "inputs are read-only; a tensor that is updated in place has the role persistent";
   } else if (outcome.signal == SIGABRT && thrown) {
-    error.message = fmt::format("{} ended by an uncaught exception {}{}", where, thrown->type, thrown->what.empty() ? "" : ": " + thrown->what);
-    if (thrown->type.find("bad_alloc") != std::string::npos || thrown->type.find("bad_array_new_length") != std::string::npos) memory_error();
-  } else if (told && outcome.signal == SIGSEGV && (fault.exhausted != 0 || (refused_bytes != 0 && fault.address < 65536))) {
+    error.message = fmt::format("{} ended by an uncaught exception {}{}", where, thrown->type,
+                                thrown->what.empty() ? "" : ": " + thrown->what);
+    if (thrown->type.find("bad_alloc") != std::string::npos ||
+        thrown->type.find("bad_array_new_length") != std::string::npos)
+      memory_error();
+  } else if (told && outcome.signal == SIGSEGV &&
+             (fault.exhausted != 0 || (refused_bytes != 0 && fault.address < 65536))) {
     memory_error();
   } else if (outcome.signal != 0) {
     error.message = fmt::format("{} died of {}", where, signal_text(outcome.signal));
     if (told && (outcome.signal == SIGSEGV || outcome.signal == SIGBUS)) {
-      const Layout* layout = fault.arena == kInputArena ? labels.inputs : fault.arena == kOwnArena ? labels.own : nullptr;
-      error.message += fmt::format(": {} {}", fault.write != 0 ? "store to" : "access to",
-                                   layout != nullptr ? near_buffer(*layout, fault.offset) : fmt::format("address {:#x}", fault.address));
+      const Layout* layout = fault.arena == kInputArena ? labels.inputs
+                             : fault.arena == kOwnArena ? labels.own
+                                                        : nullptr;
+      error.message += fmt::format(
+          ": {} {}", fault.write != 0 ? "store to" : "access to",
+          layout != nullptr ? near_buffer(*layout, fault.offset) : fmt::format("address {:#x}", fault.address));
     }
   } else {
     error.message = fmt::format("{} ended its process with exit code {}", where, outcome.exit_code);

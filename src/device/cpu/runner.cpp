@@ -29,8 +29,8 @@ constexpr double kStall = 20e-6;           // 64 looks take about a microsecond
 // caller's can slow a baseline or help a candidate.
 std::vector<std::string> clean_environment(std::size_t workers) {
   const std::string count = std::to_string(workers);
-  return {"PATH=/usr/bin:/bin", "LC_ALL=C", "OMP_NUM_THREADS=" + count, "OPENBLAS_NUM_THREADS=" + count, "OMP_DYNAMIC=FALSE",
-          "OMP_PROC_BIND=TRUE", "OMP_PLACES=threads"};
+  return {"PATH=/usr/bin:/bin", "LC_ALL=C",           "OMP_NUM_THREADS=" + count, "OPENBLAS_NUM_THREADS=" + count,
+          "OMP_DYNAMIC=FALSE",  "OMP_PROC_BIND=TRUE", "OMP_PLACES=threads"};
 }
 
 std::uint64_t address_space(pid_t pid) {
@@ -45,7 +45,8 @@ std::uint64_t address_space(pid_t pid) {
 Result<std::unique_ptr<Runner>> Runner::start(const RunnerSetup& setup, const SharedMemory& inputs) {
   HONE_TRY(ScratchDir folder, ScratchDir::create());
   // The jail's user is another one: it may read here, and only here.
-  if (::chmod(folder.path().c_str(), 0755) != 0) return fail(ErrorKind::io, "cannot open {} to the runner: {}", folder.path().string(), std::strerror(errno));
+  if (::chmod(folder.path().c_str(), 0755) != 0)
+    return fail(ErrorKind::io, "cannot open {} to the runner: {}", folder.path().string(), std::strerror(errno));
   std::unique_ptr<Runner> runner(new Runner(setup, std::move(folder)));
   HONE_TRY(runner->control_, SharedMemory::create("hone-control"));
   HONE_CHECK(runner->control_.resize((sizeof(Control) + kPage - 1) / kPage * kPage));
@@ -68,7 +69,8 @@ Result<std::unique_ptr<Runner>> Runner::start(const RunnerSetup& setup, const Sh
   spec.limits.open_files = 64;
   spec.limits.output_bytes = kOutputKept;
   HONE_TRY(const int read_only, inputs.read_only());
-  auto process = setup.sandbox.start(spec, {{runner->control_.fd(), kControlFd}, {read_only, kInputFd}, {runner->arena_.fd(), kArenaFd}});
+  auto process = setup.sandbox.start(
+      spec, {{runner->control_.fd(), kControlFd}, {read_only, kInputFd}, {runner->arena_.fd(), kArenaFd}});
   ::close(read_only);
   HONE_TRY(runner->process_, std::move(process));
   if (const int code = ::clock_getcpuclockid(runner->pid(), &runner->cpu_clock_); code != 0)
@@ -76,14 +78,19 @@ Result<std::unique_ptr<Runner>> Runner::start(const RunnerSetup& setup, const Sh
   Labels labels;
   labels.program = "the runner";
   if (auto fault = runner->wait(runner->control().state, kReady, Patience::sleep, kStartTimeout, labels))
-    return fail(Error{ErrorKind::device, fmt::format("the CPU device's runner did not start: {}", fault->message)}.with_hint("hone doctor shows what this machine lacks"));
+    return fail(
+        Error{ErrorKind::device, fmt::format("the CPU device's runner did not start: {}", fault->message)}.with_hint(
+            "hone doctor shows what this machine lacks"));
   // In the order of their creation: worker by worker.
   const std::vector<int> threads = runner->threads();
-  if (threads.size() != workers) return fail(ErrorKind::device, "the runner has {} threads instead of {}", threads.size(), workers);
+  if (threads.size() != workers)
+    return fail(ErrorKind::device, "the runner has {} threads instead of {}", threads.size(), workers);
   for (std::size_t i = 0; i < workers; ++i) {
     if (!restrict_to(threads[i], std::span<const int>(&setup.topology.worker_cores[i], 1)))
-      return fail(ErrorKind::device, "cannot keep a worker on core {}: {}", setup.topology.worker_cores[i], std::strerror(errno));
-    const int fd = ::open(fmt::format("/proc/{}/task/{}/stat", runner->pid(), threads[i]).c_str(), O_RDONLY | O_CLOEXEC);
+      return fail(ErrorKind::device, "cannot keep a worker on core {}: {}", setup.topology.worker_cores[i],
+                  std::strerror(errno));
+    const int fd =
+        ::open(fmt::format("/proc/{}/task/{}/stat", runner->pid(), threads[i]).c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return fail(ErrorKind::device, "cannot watch a worker: {}", std::strerror(errno));
     runner->states_.push_back(fd);
   }
@@ -113,7 +120,8 @@ bool Runner::asleep() const {
     if (n <= 0) return true;   // gone
     const std::string_view line(text, static_cast<std::size_t>(n));
     const std::size_t name_end = line.rfind(") ");
-    return name_end != std::string_view::npos && name_end + 2 < line.size() && line[name_end + 2] != 'R' && line[name_end + 2] != 'D';
+    return name_end != std::string_view::npos && name_end + 2 < line.size() && line[name_end + 2] != 'R' &&
+           line[name_end + 2] != 'D';
   };
   if (!own_threads_) return std::all_of(states_.begin(), states_.end(), waits);
   for (const int thread : threads()) {
@@ -136,7 +144,8 @@ Result<std::string> Runner::place(const fs::path& object, const std::string& nam
   std::error_code error;
   fs::copy_file(object, target, error);
   if (error) return fail(ErrorKind::io, "cannot copy {} for the runner: {}", object.string(), error.message());
-  if (::chmod(target.c_str(), 0444) != 0) return fail(ErrorKind::io, "cannot open {} to the runner: {}", target.string(), std::strerror(errno));
+  if (::chmod(target.c_str(), 0444) != 0)
+    return fail(ErrorKind::io, "cannot open {} to the runner: {}", target.string(), std::strerror(errno));
   return setup_.sandbox.mode() == SandboxMode::off ? target.string() : "/work/" + name;
 }
 
@@ -146,7 +155,8 @@ std::optional<Error> Runner::load(const Order& order, const Labels& labels) {
   own_threads_ = labels.native;
   // A library's own threads are to be on the workers' cores too, and inherit this thread's.
   if (labels.native) restrict_to(pid(), setup_.topology.worker_cores);
-  const std::uint64_t space = address_space(pid()) + arena_.size() + order.input_bytes + order.memory_bytes + kLoadSlack;
+  const std::uint64_t space =
+      address_space(pid()) + arena_.size() + order.input_bytes + order.memory_bytes + kLoadSlack;
   const rlimit limit = {space, space};
   if (::prlimit(pid(), RLIMIT_AS, &limit, nullptr) != 0 && running())
     return make_error(ErrorKind::device, "cannot limit the runner's memory: {}", std::strerror(errno));
@@ -159,7 +169,9 @@ std::optional<Error> Runner::load(const Order& order, const Labels& labels) {
   if (labels.native) return std::nullopt;
   if (const std::size_t count = threads().size(); count != workers) {
     process_->kill();
-    return make_error(ErrorKind::forbidden, "{} has {} threads after loading instead of {}: a static constructor started one", labels.program, count, workers)
+    return make_error(ErrorKind::forbidden,
+                      "{} has {} threads after loading instead of {}: a static constructor started one", labels.program,
+                      count, workers)
         .with_hint("blocks run on the device's worker threads; a kernel has none of its own");
   }
   return std::nullopt;
@@ -171,7 +183,8 @@ std::optional<Error> Runner::check(double waited_s, double timeout_s, const Labe
     std::string kept = process_->output();
     const std::uint64_t seen = process_->output_seen();
     const std::size_t shown = std::min<std::size_t>(kept.size(), 400);
-    return make_error(ErrorKind::output_limit, "{} printed more than {} ({} bytes seen, {} kept)", labels.program, format_bytes(kOutputLimit), seen, kept.size())
+    return make_error(ErrorKind::output_limit, "{} printed more than {} ({} bytes seen, {} kept)", labels.program,
+                      format_bytes(kOutputLimit), seen, kept.size())
         .with_hint("a kernel prints nothing; its results are its outputs")
         .with_note("output begins: " + kept.substr(0, shown));
   }
@@ -181,13 +194,15 @@ std::optional<Error> Runner::check(double waited_s, double timeout_s, const Labe
   const Position& position = control().positions[0];
   const std::uint32_t step = position.step.load(std::memory_order_relaxed);
   if (step < labels.steps.size() && !labels.steps[step].kernel.empty())
-    where = fmt::format(" (launch {}, {}, block {})", step, labels.steps[step].kernel, position.block.load(std::memory_order_relaxed));
+    where = fmt::format(" (launch {}, {}, block {})", step, labels.steps[step].kernel,
+                        position.block.load(std::memory_order_relaxed));
   process_->kill();
   return make_error(ErrorKind::timeout, "{} did not end within {}{}", labels.program, format_duration(timeout_s), where)
       .with_hint("an endless loop, or a workload that needs the task's call_timeout_s raised");
 }
 
-std::optional<Error> Runner::wait(const Word& word, std::uint32_t value, Patience patience, double timeout_s, const Labels& labels) {
+std::optional<Error> Runner::wait(const Word& word, std::uint32_t value, Patience patience, double timeout_s,
+                                  const Labels& labels) {
   const double start = now_s();
   double checked = start;
   looked_s_ = start;

@@ -61,7 +61,8 @@ class Runner {
 
   // Waits until the runner has set the word, spinning or asleep. A fault when it died, was too slow
   // or too loud; then it is killed.
-  std::optional<Error> wait(const Word& word, std::uint32_t value, Patience patience, double timeout_s, const Labels& labels);
+  std::optional<Error> wait(const Word& word, std::uint32_t value, Patience patience, double timeout_s,
+                            const Labels& labels);
   // Of the last spinning wait: time in which this thread did not look, since something else ran here,
   // and when it looked last.
   double stalled_s() const { return stalled_s_; }

@@ -58,7 +58,8 @@ int main(int argc, char** argv) {
   for (std::uint32_t i = 1; i < workers; ++i) {
     followers[i] = {&crew, i};
     pthread_t thread;
-    if (const int code = ::pthread_create(&thread, nullptr, follow, &followers[i]); code != 0) return refuse(control, std::strerror(code));
+    if (const int code = ::pthread_create(&thread, nullptr, follow, &followers[i]); code != 0)
+      return refuse(control, std::strerror(code));
     ::pthread_detach(thread);
   }
   set(control.state, kReady, Patience::sleep);

@@ -45,7 +45,8 @@ void protect_guards(std::byte* arena, std::uint64_t bytes, const Json& guards, b
   for (const Json& guard : guards) {
     std::byte* at = arena + guard.at(0).get<std::uint64_t>();
     const auto length = guard.at(1).get<std::uint64_t>();
-    if (::mprotect(at, length, PROT_NONE) != 0) throw RunnerFault(std::string("cannot protect a guard: ") + std::strerror(errno));
+    if (::mprotect(at, length, PROT_NONE) != 0)
+      throw RunnerFault(std::string("cannot protect a guard: ") + std::strerror(errno));
     touch(next, at, writable);
     next = at + length;
   }
@@ -65,7 +66,8 @@ Object open_object(const std::string& path, std::uint32_t index) {
     throw RunnerFault(reason != nullptr ? reason : "unknown reason");
   }
   link_map* loaded = nullptr;
-  if (::dlinfo(object.handle, RTLD_DI_LINKMAP, &loaded) != 0) throw RunnerFault("the shared object has no load address");
+  if (::dlinfo(object.handle, RTLD_DI_LINKMAP, &loaded) != 0)
+    throw RunnerFault("the shared object has no load address");
   object.base = loaded->l_addr;
   struct Search {
     std::uintptr_t base, end;
@@ -76,7 +78,8 @@ Object open_object(const std::string& path, std::uint32_t index) {
         if (info->dlpi_addr != wanted.base) return 0;
         for (int i = 0; i < info->dlpi_phnum; ++i)
           if (info->dlpi_phdr[i].p_type == PT_LOAD)
-            wanted.end = std::max<std::uintptr_t>(wanted.end, wanted.base + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz);
+            wanted.end = std::max<std::uintptr_t>(
+                wanted.end, wanted.base + info->dlpi_phdr[i].p_vaddr + info->dlpi_phdr[i].p_memsz);
         return 1;
       },
       &search);
@@ -111,7 +114,9 @@ class KernelProgram final : public Program {
  public:
   KernelProgram(Control& control, const Loaded& loaded, std::uint32_t workers) : control_(control), workers_(workers) {
     for (std::uint32_t i = 0; i < workers; ++i)
-      scratch_.push_back(loaded.blob.at("shared").empty() ? nullptr : loaded.own + loaded.blob.at("shared").at(i).get<std::uint64_t>());
+      scratch_.push_back(loaded.blob.at("shared").empty()
+                             ? nullptr
+                             : loaded.own + loaded.blob.at("shared").at(i).get<std::uint64_t>());
     for (const Json& step : loaded.blob.at("steps")) {
       steps_.emplace_back();
       if (step.contains("memset")) bind_memset(step, loaded, steps_.back());
@@ -185,7 +190,8 @@ class KernelProgram final : public Program {
   }
 
   static void bind_launch(const Json& json, const Loaded& loaded, Step& step) {
-    const std::uintptr_t address = loaded.objects.at(json.at("object").get<std::size_t>()).base + json.at("entry").get<std::uint64_t>();
+    const std::uintptr_t address =
+        loaded.objects.at(json.at("object").get<std::size_t>()).base + json.at("entry").get<std::uint64_t>();
     std::memcpy(&step.function, &address, sizeof address);
     step.grid = {json.at("grid").at(0).get<std::uint32_t>(), json.at("grid").at(1).get<std::uint32_t>(),
                  json.at("grid").at(2).get<std::uint32_t>()};
@@ -197,11 +203,13 @@ class KernelProgram final : public Program {
       const bool pointer = argument.contains("buffer");
       step.types.push_back(pointer ? &ffi_type_pointer : type_of(argument.at("kind").get<std::string>()));
       for (std::size_t slot = 0; slot < loaded.slots; ++slot)
-        step.bits[slot].push_back(pointer ? reinterpret_cast<std::uintptr_t>(loaded.buffers.at(argument.at("buffer").get<std::size_t>()).at.at(slot))
+        step.bits[slot].push_back(pointer ? reinterpret_cast<std::uintptr_t>(
+                                                loaded.buffers.at(argument.at("buffer").get<std::size_t>()).at.at(slot))
                                           : argument.at("bits").get<std::uint64_t>());
     }
     if (step.types.size() > kMaxArguments) throw RunnerFault("a launch has too many arguments");
-    if (::ffi_prep_cif(&step.call, FFI_DEFAULT_ABI, static_cast<unsigned>(step.types.size()), &ffi_type_void, step.types.data()) != FFI_OK)
+    if (::ffi_prep_cif(&step.call, FFI_DEFAULT_ABI, static_cast<unsigned>(step.types.size()), &ffi_type_void,
+                       step.types.data()) != FFI_OK)
       throw RunnerFault("a launch's arguments cannot be passed");
   }
 
@@ -222,7 +230,8 @@ class NativeProgram final : public Program {
     for (const Json& axis : task.at("axes")) {
       numbers_.push_back(axis.at("values").get<std::vector<std::int64_t>>());
       names_.push_back(axis.at("name").get<std::string>());
-      axes_.push_back({names_.back().c_str(), static_cast<std::int64_t>(numbers_.back().size()), numbers_.back().data()});
+      axes_.push_back(
+          {names_.back().c_str(), static_cast<std::int64_t>(numbers_.back().size()), numbers_.back().data()});
     }
     tensors_.resize(loaded.slots);
     for (const Json& tensor : task.at("tensors")) {
@@ -231,8 +240,9 @@ class NativeProgram final : public Program {
       const std::vector<std::int64_t>& shape = numbers_.back();
       numbers_.push_back(tensor.at("strides").get<std::vector<std::int64_t>>());
       for (std::size_t slot = 0; slot < loaded.slots; ++slot)
-        tensors_[slot].push_back({names_.back().c_str(), static_cast<DType>(tensor.at("dtype").get<int>()), static_cast<std::int32_t>(shape.size()),
-                                  shape.data(), numbers_.back().data(), loaded.buffers.at(tensor.at("buffer").get<std::size_t>()).at.at(slot), nullptr});
+        tensors_[slot].push_back({names_.back().c_str(), static_cast<DType>(tensor.at("dtype").get<int>()),
+                                  static_cast<std::int32_t>(shape.size()), shape.data(), numbers_.back().data(),
+                                  loaded.buffers.at(tensor.at("buffer").get<std::size_t>()).at.at(slot), nullptr});
     }
     for (std::size_t slot = 0; slot < loaded.slots; ++slot) {
       TaskCall call = {};
@@ -317,7 +327,8 @@ std::unique_ptr<Program> load_program(Control& control, std::uint32_t workers) {
     for (const Json& buffer : loaded.blob.at("buffers")) {
       loaded.buffers.emplace_back();
       std::byte* arena = buffer.at("arena") == "input" ? input : loaded.own;
-      for (const Json& offset : buffer.at("offset")) loaded.buffers.back().at.push_back(arena + offset.get<std::uint64_t>());
+      for (const Json& offset : buffer.at("offset"))
+        loaded.buffers.back().at.push_back(arena + offset.get<std::uint64_t>());
     }
     for (const Json& path : loaded.blob.at("objects"))
       loaded.objects.push_back(open_object(path.get<std::string>(), static_cast<std::uint32_t>(loaded.objects.size())));

@@ -19,7 +19,8 @@ constexpr double kAsleepLimit = 1e-3;
 constexpr double kPollPeriod = 5e-6;
 
 Error late(std::string message) {
-  return Error{ErrorKind::late_work, std::move(message)}.with_hint("everything that a kernel does is done when its launches have returned");
+  return Error{ErrorKind::late_work, std::move(message)}.with_hint(
+      "everything that a kernel does is done when its launches have returned");
 }
 
 // splitmix64
@@ -33,7 +34,8 @@ std::uint64_t mix(std::uint64_t x) {
 // As many places for each buffer as memory allows without waste.
 std::size_t slots_for(const Workload& workload) {
   std::size_t inputs = 0, outputs = 0;
-  for (const TensorShape& tensor : workload.tensors) (tensor.role == TensorRole::input ? inputs : outputs) += tensor.bytes();
+  for (const TensorShape& tensor : workload.tensors)
+    (tensor.role == TensorRole::input ? inputs : outputs) += tensor.bytes();
   const std::size_t larger = std::max(inputs, outputs);
   return larger <= kManyBytes ? 3 : larger <= kTooManyBytes ? 2 : 1;
 }
@@ -52,7 +54,8 @@ Result<> check_program(const Executable& program, const Workload& workload) {
   if (program.modules.size() != plan.modules.size() || program.entry.size() != plan.launches.size())
     return fail(ErrorKind::internal, "{}: modules or entries do not fit its plan", program.name);
   const auto known = [&](const std::string& name) {
-    return std::any_of(workload.tensors.begin(), workload.tensors.end(), [&](const TensorShape& tensor) { return tensor.name == name; });
+    return std::any_of(workload.tensors.begin(), workload.tensors.end(),
+                       [&](const TensorShape& tensor) { return tensor.name == name; });
   };
   for (const PlanStep& step : plan.launches) {
     bool fits = true;
@@ -60,7 +63,8 @@ Result<> check_program(const Executable& program, const Workload& workload) {
       fits = launch->module < program.modules.size() && launch->shared_bytes >= 0;
       for (const std::int64_t extent : launch->grid) fits = fits && extent >= 1 && extent <= 0x7fffffff;
       for (const PlanArg& arg : launch->args) {
-        if (arg.kind == ArgKind::tensor_map) return fail(ErrorKind::plan, "{}: the CPU device has no tensor maps", program.name);
+        if (arg.kind == ArgKind::tensor_map)
+          return fail(ErrorKind::plan, "{}: the CPU device has no tensor maps", program.name);
         if (arg.kind == ArgKind::tensor) fits = fits && known(arg.tensor);
         if (arg.kind == ArgKind::workspace) fits = fits && arg.index < plan.workspaces.size();
       }
@@ -125,7 +129,8 @@ Result<> CpuSession::set_up() {
     staged_.emplace_back(tensor.role == TensorRole::output ? 0 : tensor.bytes());
     input_index_.push_back(0);
     if (tensor.role != TensorRole::input) continue;
-    input_index_.back() = input_layout_->add({tensor.name, tensor.bytes(), static_cast<std::size_t>(std::max<std::int64_t>(tensor.alignment, 1)), {}, true});
+    input_index_.back() = input_layout_->add(
+        {tensor.name, tensor.bytes(), static_cast<std::size_t>(std::max<std::int64_t>(tensor.alignment, 1)), {}, true});
   }
   HONE_TRY(input_memory_, machine_->pool.inputs());
   HONE_CHECK(input_memory_->resize(input_layout_->bytes(), input_layout_->guards()));
@@ -142,7 +147,8 @@ nlohmann::json CpuSession::add_buffers(Loaded& loaded, const std::vector<PlanWor
   // Inputs and outputs rotate by themselves: a slot of a call is a pair.
   const auto describe = [&](const char* arena, const Layout& layout, std::size_t index, bool input) {
     nlohmann::json offsets = nlohmann::json::array();
-    for (std::size_t pair = 0; pair < slots * slots; ++pair) offsets.push_back(layout.offset(index, input ? pair / slots : pair % slots));
+    for (std::size_t pair = 0; pair < slots * slots; ++pair)
+      offsets.push_back(layout.offset(index, input ? pair / slots : pair % slots));
     buffers.push_back({{"arena", arena}, {"offset", std::move(offsets)}});
   };
   loaded.layout = std::make_unique<Layout>(slots);
@@ -157,7 +163,9 @@ nlohmann::json CpuSession::add_buffers(Loaded& loaded, const std::vector<PlanWor
     } else {
       buffer.use = tensor.role == TensorRole::output ? Use::output : Use::persistent;
       buffer.pristine = staged_[i].empty() ? nullptr : staged_[i].data();
-      buffer.index = loaded.layout->add({tensor.name, tensor.bytes(), static_cast<std::size_t>(std::max<std::int64_t>(tensor.alignment, 1)), runs_of(tensor), true});
+      buffer.index = loaded.layout->add({tensor.name, tensor.bytes(),
+                                         static_cast<std::size_t>(std::max<std::int64_t>(tensor.alignment, 1)),
+                                         runs_of(tensor), true});
       describe("own", *loaded.layout, buffer.index, false);
     }
     loaded.buffers.push_back(buffer);
@@ -165,7 +173,8 @@ nlohmann::json CpuSession::add_buffers(Loaded& loaded, const std::vector<PlanWor
   for (const PlanWorkspace& workspace : workspaces) {
     Buffer buffer;
     buffer.use = workspace.zeroed ? Use::zeroed : Use::workspace;
-    buffer.index = loaded.layout->add({workspace.name, static_cast<std::size_t>(std::max<std::int64_t>(workspace.bytes, 1)), kPage, {}, true});
+    buffer.index = loaded.layout->add(
+        {workspace.name, static_cast<std::size_t>(std::max<std::int64_t>(workspace.bytes, 1)), kPage, {}, true});
     describe("own", *loaded.layout, buffer.index, false);
     loaded.buffers.push_back(buffer);
   }
@@ -198,20 +207,27 @@ Result<ProgramId> CpuSession::load(const Executable& program) {
         else if (arg.kind == ArgKind::workspace) args.push_back({{"buffer", tensors + arg.index}});
         else args.push_back({{"kind", name_of(arg.kind)}, {"bits", arg.bits}});
       }
-      blob["steps"].push_back({{"object", launch->module}, {"entry", program.entry[i]}, {"grid", launch->grid}, {"shared", launch->shared_bytes}, {"args", std::move(args)}});
+      blob["steps"].push_back({{"object", launch->module},
+                               {"entry", program.entry[i]},
+                               {"grid", launch->grid},
+                               {"shared", launch->shared_bytes},
+                               {"args", std::move(args)}});
       loaded->labels.steps.push_back({launch->kernel, launch->grid[0], launch->grid[1]});
       shared_bytes = std::max(shared_bytes, launch->shared_bytes);
     } else {
       const auto& memset = std::get<PlanMemset>(program.plan.launches[i]);
       const std::size_t buffer = memset.tensor.empty() ? tensors + memset.workspace : tensor_index(memset.tensor);
-      blob["steps"].push_back({{"memset", buffer}, {"bytes", loaded->layout->spec(loaded->buffers[buffer].index).bytes}, {"value", memset.value}});
+      blob["steps"].push_back({{"memset", buffer},
+                               {"bytes", loaded->layout->spec(loaded->buffers[buffer].index).bytes},
+                               {"value", memset.value}});
       loaded->labels.steps.emplace_back();
     }
   }
   blob["shared"] = nlohmann::json::array();
   if (shared_bytes > 0) {
     for (std::size_t worker = 0; worker < machine_->topology.worker_cores.size(); ++worker) {
-      const std::size_t index = loaded->layout->add({fmt::format("shared memory of worker {}", worker), static_cast<std::size_t>(shared_bytes), 64, {}, false});
+      const std::size_t index = loaded->layout->add(
+          {fmt::format("shared memory of worker {}", worker), static_cast<std::size_t>(shared_bytes), 64, {}, false});
       if (worker == 0) loaded->scratch = index;
       blob["shared"].push_back(loaded->layout->offset(index, 0));
     }
@@ -229,13 +245,21 @@ Result<ProgramId> CpuSession::load(const NativeBaseline& baseline) {
   for (const auto& [name, values] : spec_.workload.axes) axes.push_back({{"name", name}, {"values", values}});
   for (std::size_t i = 0; i < spec_.workload.tensors.size(); ++i) {
     const TensorShape& tensor = spec_.workload.tensors[i];
-    tensors.push_back({{"name", tensor.name}, {"dtype", static_cast<int>(tensor.dtype)}, {"shape", tensor.shape}, {"strides", tensor.strides}, {"buffer", i}});
+    tensors.push_back({{"name", tensor.name},
+                       {"dtype", static_cast<int>(tensor.dtype)},
+                       {"shape", tensor.shape},
+                       {"strides", tensor.strides},
+                       {"buffer", i}});
   }
-  blob["task"] = {{"workload", spec_.workload.id}, {"axes", std::move(axes)}, {"tensors", std::move(tensors)}, {"workers", machine_->topology.worker_cores.size()}};
+  blob["task"] = {{"workload", spec_.workload.id},
+                  {"axes", std::move(axes)},
+                  {"tensors", std::move(tensors)},
+                  {"workers", machine_->topology.worker_cores.size()}};
   return start(std::move(loaded), std::move(blob), {baseline.path});
 }
 
-Result<ProgramId> CpuSession::start(std::unique_ptr<Loaded> loaded, nlohmann::json blob, const std::vector<fs::path>& objects) {
+Result<ProgramId> CpuSession::start(std::unique_ptr<Loaded> loaded, nlohmann::json blob,
+                                    const std::vector<fs::path>& objects) {
   HONE_TRY(loaded->runner, machine_->pool.take(input_memory_));
   machine_->pool.prepare(input_memory_);
   Runner& runner = *loaded->runner;
@@ -245,7 +269,8 @@ Result<ProgramId> CpuSession::start(std::unique_ptr<Loaded> loaded, nlohmann::js
     blob["objects"].push_back(std::move(inside));
   }
   blob["slots"] = input_layout_->slots() * input_layout_->slots();
-  for (const auto& [name, layout] : {std::pair<const char*, const Layout*>{"input", input_layout_.get()}, {"own", loaded->layout.get()}}) {
+  for (const auto& [name, layout] :
+       {std::pair<const char*, const Layout*>{"input", input_layout_.get()}, {"own", loaded->layout.get()}}) {
     blob["guards"][name] = nlohmann::json::array();
     for (const Run& guard : layout->guards()) blob["guards"][name].push_back({guard.begin, guard.bytes});
   }
@@ -271,7 +296,8 @@ Result<ProgramId> CpuSession::start(std::unique_ptr<Loaded> loaded, nlohmann::js
     const char* text_at = runner.control().description;
     loaded->description.assign(text_at, ::strnlen(text_at, sizeof runner.control().description));
   }
-  if (!await_sleep(*loaded) && !loaded->labels.native) return fail(late(fmt::format("{} is busy although nothing was asked of it", loaded->labels.program)));
+  if (!await_sleep(*loaded) && !loaded->labels.native)
+    return fail(late(fmt::format("{} is busy although nothing was asked of it", loaded->labels.program)));
   loaded->idle_cpu_s = runner.cpu_s().value_or(0);
   programs_.push_back(std::move(loaded));
   return programs_.size() - 1;
@@ -282,7 +308,8 @@ void CpuSession::unload(ProgramId id) {
 }
 
 Result<CpuSession::Loaded*> CpuSession::find(ProgramId id) {
-  if (id >= programs_.size() || programs_[id] == nullptr) return fail(ErrorKind::internal, "the device has no program {} loaded", id);
+  if (id >= programs_.size() || programs_[id] == nullptr)
+    return fail(ErrorKind::internal, "the device has no program {} loaded", id);
   return programs_[id].get();
 }
 
@@ -297,7 +324,8 @@ Result<> CpuSession::commit_inputs() {
   input_slot_ = (input_slot_ + 1) % static_cast<std::uint32_t>(input_layout_->slots());
   for (std::size_t i = 0; i < staged_.size(); ++i) {
     if (spec_.workload.tensors[i].role != TensorRole::input) continue;
-    std::memcpy(input_memory_->data() + input_layout_->offset(input_index_[i], input_slot_), staged_[i].data(), staged_[i].size());
+    std::memcpy(input_memory_->data() + input_layout_->offset(input_index_[i], input_slot_), staged_[i].data(),
+                staged_[i].size());
   }
   return {};
 }
@@ -334,12 +362,14 @@ void CpuSession::refill(Loaded& loaded) {
   if (!loaded.scratch) return;
   for (std::size_t index = *loaded.scratch; index < loaded.layout->count(); ++index) {
     const BufferSpec& spec = loaded.layout->spec(index);
-    fill_pattern(loaded.runner->arena().data() + loaded.layout->offset(index, 0), spec.bytes, spec.runs, 0x7ff87ff87ff87ff8u | (mix(secret_ + ++draws_) & 0x8007800780078007u), 8);
+    fill_pattern(loaded.runner->arena().data() + loaded.layout->offset(index, 0), spec.bytes, spec.runs,
+                 0x7ff87ff87ff87ff8u | (mix(secret_ + ++draws_) & 0x8007800780078007u), 8);
   }
 }
 
 bool CpuSession::await_sleep(const Loaded& loaded) const {
-  for (const double start_s = now_s(); !loaded.runner->asleep(); rest(kPollPeriod, !machine_->topology.clock_core_shared))
+  for (const double start_s = now_s(); !loaded.runner->asleep();
+       rest(kPollPeriod, !machine_->topology.clock_core_shared))
     if (now_s() - start_s > kGrace) return false;
   return true;
 }
@@ -360,7 +390,9 @@ void CpuSession::check_asleep(Loaded& loaded) {
   loaded.idle_cpu_s = *now;
   if (used > kAsleepAllowance) loaded.owed_s += used;
   if (!asleep) loaded.fault = late(fmt::format("{} is busy between two calls", loaded.labels.program));
-  else if (used > kAsleepLimit) loaded.fault = late(fmt::format("{} used {:.3f} ms of CPU time between two calls", loaded.labels.program, used * 1e3));
+  else if (used > kAsleepLimit)
+    loaded.fault =
+        late(fmt::format("{} used {:.3f} ms of CPU time between two calls", loaded.labels.program, used * 1e3));
 }
 
 // One such call can be the machine's doing (a virtual core taken away for a while); it is charged for
@@ -369,7 +401,10 @@ std::optional<Error> CpuSession::judge_extra(Loaded& loaded, double extra_s, dou
   if (extra_s > allowed_s) loaded.suspicions += 10;
   else loaded.suspicions = std::max(0, loaded.suspicions - 1);
   if (loaded.suspicions <= 20) return std::nullopt;
-  return late(fmt::format("{} works outside the span from the start to the reported end of its launches, with {:.3f} ms of CPU time the last time", loaded.labels.program, extra_s * 1e3));
+  return late(
+      fmt::format("{} works outside the span from the start to the reported end of its launches, with {:.3f} ms of CPU "
+                  "time the last time",
+                  loaded.labels.program, extra_s * 1e3));
 }
 
 std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
@@ -377,7 +412,8 @@ std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
   Doorbell& bell = runner.control().bell;
   const Patience patience = machine_->topology.clock_core_shared ? Patience::sleep : Patience::spin;
   const std::uint32_t number = ++loaded.calls;
-  bell.slot.store(input_slot_ * static_cast<std::uint32_t>(input_layout_->slots()) + loaded.slot, std::memory_order_relaxed);
+  bell.slot.store(input_slot_ * static_cast<std::uint32_t>(input_layout_->slots()) + loaded.slot,
+                  std::memory_order_relaxed);
   const double rung = now_s();
   set(bell.call, number, Patience::sleep);
   double stalled_s = now_s() - rung;
@@ -390,7 +426,9 @@ std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
   result.seconds = end - begin;
   if (loaded.labels.native) return std::nullopt;
 
-  if (!await_sleep(loaded)) return late(fmt::format("{} was still busy {:.0f} ms after it had reported the end of its launches", loaded.labels.program, kGrace * 1e3));
+  if (!await_sleep(loaded))
+    return late(fmt::format("{} was still busy {:.0f} ms after it had reported the end of its launches",
+                            loaded.labels.program, kGrace * 1e3));
   const auto latest = runner.cpu_s();
   if (!latest) return runner.wait(bell.call, 0, Patience::sleep, 0, loaded.labels);   // it died after the end
   const auto workers = static_cast<double>(machine_->topology.worker_cores.size());
@@ -400,8 +438,10 @@ std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
   const double outside = used - workers * (result.seconds + stalled_s);
   // Of several workers one may have waited for another's core to be free; but none can have used more
   // than the time from the ring to the end.
-  result.extra_cpu_s = std::max(0.0, workers == 1 && patience == Patience::spin ? outside - allowed : used - workers * (end - rung));
-  if (patience == Patience::spin) result.seconds += std::max(0.0, outside - allowed) + std::exchange(loaded.owed_s, 0.0);
+  result.extra_cpu_s =
+      std::max(0.0, workers == 1 && patience == Patience::spin ? outside - allowed : used - workers * (end - rung));
+  if (patience == Patience::spin)
+    result.seconds += std::max(0.0, outside - allowed) + std::exchange(loaded.owed_s, 0.0);
   return judge_extra(loaded, result.extra_cpu_s, allowed);
 }
 
@@ -436,7 +476,8 @@ Result<std::size_t> CpuSession::own_tensor(const std::string& tensor) const {
 Result<std::span<const std::byte>> CpuSession::output(ProgramId id, const std::string& tensor) {
   HONE_TRY(Loaded* loaded, find(id));
   HONE_TRY(const std::size_t index, own_tensor(tensor));
-  return std::span<const std::byte>(bytes_of(*loaded, loaded->buffers[index], loaded->slot), spec_.workload.tensors[index].bytes());
+  return std::span<const std::byte>(bytes_of(*loaded, loaded->buffers[index], loaded->slot),
+                                    spec_.workload.tensors[index].bytes());
 }
 
 bool CpuSession::is_poison(ProgramId id, const std::string& tensor, std::size_t offset) {

@@ -87,7 +87,8 @@ class CpuSession final : public Session {
     int suspicions = 0;                  // by recent calls that used CPU time outside their timed span
   };
 
-  CpuSession(std::shared_ptr<Machine> machine, SessionSpec spec) : machine_(std::move(machine)), spec_(std::move(spec)) {}
+  CpuSession(std::shared_ptr<Machine> machine, SessionSpec spec)
+      : machine_(std::move(machine)), spec_(std::move(spec)) {}
   Result<> set_up();
   Result<ProgramId> start(std::unique_ptr<Loaded> loaded, nlohmann::json blob, const std::vector<fs::path>& objects);
   nlohmann::json add_buffers(Loaded& loaded, const std::vector<PlanWorkspace>& workspaces) const;

@@ -22,7 +22,8 @@ namespace hone::cpu {
 namespace {
 
 // Hypervisors hide caches; these are larger than most real ones.
-constexpr std::size_t kUnknownL2 = std::size_t{2} << 20, kUnknownCache = std::size_t{32} << 20, kLargestCache = std::size_t{512} << 20;
+constexpr std::size_t kUnknownL2 = std::size_t{2} << 20, kUnknownCache = std::size_t{32} << 20,
+                      kLargestCache = std::size_t{512} << 20;
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
@@ -51,7 +52,9 @@ std::size_t cache_of(int core, int level) {
     const std::size_t unit = size.back() == 'K' ? 1024 : size.back() == 'M' ? std::size_t{1} << 20 : 1;
     return std::strtoull(size.c_str(), nullptr, 10) * unit;
   }
-  const long known = ::sysconf(level == 2 ? _SC_LEVEL2_CACHE_SIZE : level == 3 ? _SC_LEVEL3_CACHE_SIZE : _SC_LEVEL4_CACHE_SIZE);
+  const long known = ::sysconf(level == 2   ? _SC_LEVEL2_CACHE_SIZE
+                               : level == 3 ? _SC_LEVEL3_CACHE_SIZE
+                                            : _SC_LEVEL4_CACHE_SIZE);
   return known > 0 ? static_cast<std::size_t>(known) : 0;
 }
 
@@ -75,9 +78,14 @@ double measured_hz() {
     const double start = now_s();
     for (std::uint64_t i = 0; i < kAdds; i += 8) {
 #if defined(__x86_64__)
-      asm volatile("add %0,%0\n\tadd %0,%0\n\tadd %0,%0\n\tadd %0,%0\n\tadd %0,%0\n\tadd %0,%0\n\tadd %0,%0\n\tadd %0,%0" : "+r"(value));
+      asm volatile(
+          "add %0,%0\n\tadd %0,%0\n\tadd %0,%0\n\tadd %0,%0\n\tadd %0,%0\n\tadd %0,%0\n\tadd %0,%0\n\tadd %0,%0"
+          : "+r"(value));
 #elif defined(__aarch64__)
-      asm volatile("add %0,%0,%0\n\tadd %0,%0,%0\n\tadd %0,%0,%0\n\tadd %0,%0,%0\n\tadd %0,%0,%0\n\tadd %0,%0,%0\n\tadd %0,%0,%0\n\tadd %0,%0,%0" : "+r"(value));
+      asm volatile(
+          "add %0,%0,%0\n\tadd %0,%0,%0\n\tadd %0,%0,%0\n\tadd %0,%0,%0\n\tadd %0,%0,%0\n\tadd %0,%0,%0\n\tadd "
+          "%0,%0,%0\n\tadd %0,%0,%0"
+          : "+r"(value));
 #endif
     }
     best = std::max(best, static_cast<double>(kAdds) / (now_s() - start));
@@ -93,7 +101,8 @@ double upper_hz(double measured) {
   hz = std::max(hz, std::strtod(cpuinfo("cpu MHz").c_str(), nullptr) * 1e6);
 #if defined(__x86_64__)
   unsigned a = 0, b = 0, c = 0, d = 0;
-  if (__get_cpuid_max(0, nullptr) >= 0x16 && __get_cpuid(0x16, &a, &b, &c, &d) != 0) hz = std::max(hz, static_cast<double>(b & 0xffffu) * 1e6);
+  if (__get_cpuid_max(0, nullptr) >= 0x16 && __get_cpuid(0x16, &a, &b, &c, &d) != 0)
+    hz = std::max(hz, static_cast<double>(b & 0xffffu) * 1e6);
 #endif
   return hz;
 }
@@ -114,8 +123,9 @@ Result<Topology> find_topology(int workers) {
   const std::vector<int> cores = allowed_cores();
   const int count = static_cast<int>(cores.size());
   if (workers < 0 || workers > count)
-    return fail(Error{ErrorKind::usage, fmt::format("{} workers were asked for, this process may use {} cores", workers, count)}
-                    .with_hint("leave the number out: all cores but one, which is the clock's"));
+    return fail(
+        Error{ErrorKind::usage, fmt::format("{} workers were asked for, this process may use {} cores", workers, count)}
+            .with_hint("leave the number out: all cores but one, which is the clock's"));
   Topology topology;
   if (workers == 0) workers = std::max(1, count - 1);
   topology.worker_cores.assign(cores.end() - workers, cores.end());
@@ -209,7 +219,8 @@ DeviceInfo describe_machine(const Topology& topology, const CacheFlusher& flushe
   if (info.model.empty()) info.model = "unknown CPU";
   info.workers = static_cast<std::int64_t>(topology.worker_cores.size());
   info.cache_bytes = topology.cache_bytes;
-  info.memory_bytes = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
+  info.memory_bytes =
+      static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(::sysconf(_SC_PAGE_SIZE));
   info.limits.max_grid = {0x7fffffff, 65535, 65535};
   info.limits.max_block = {1, 1, 1};
   info.limits.max_threads_per_block = 1;
