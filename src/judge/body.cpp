@@ -82,7 +82,7 @@ json receipt_body(const Report& report, BodyParts parts) {
               {"device", {{"name", device.name}, {"model", device.model}, {"architecture", device.architecture}, {"workers", device.workers},
                           {"cache_bytes", device.cache_bytes}, {"peak_flops", finite(device.peak_flops)}, {"peak_bytes", finite(device.peak_bytes)},
                           {"facts", device.facts}}},
-              {"seed", parts.seed},
+              {"seed", std::to_string(parts.seed)},
               {"quick", parts.request.quick},
               {"policy", policy_body(parts.task.timing)},
               {"binaries", std::move(parts.binaries)},

@@ -164,7 +164,7 @@ Result<WorkloadOutcome> judge_workload(const WorkloadJob& job) {
   WorkloadOutcome out;
   out.report.id = job.workload.id;
   out.report.floor_s = floor_seconds(job.workload, job.device.info());
-  out.facts = {{"id", job.workload.id}, {"seed", job.seed}, {"seconds", nlohmann::json::object()}};
+  out.facts = {{"id", job.workload.id}, {"seed", std::to_string(job.seed)}, {"seconds", nlohmann::json::object()}};
   if (auto done = run(job, out); !done) {
     if (done.error().kind == ErrorKind::contract) return fail(done.error());
     refuse(out.report, Verdict::error, done.error());
