@@ -118,7 +118,7 @@ nlohmann::json fake_receipt(const Report& report, const Candidate& candidate, co
           {"candidate", candidate_body(candidate)},
           {"sandbox", "on"},
           {"device", {{"name", "cpu"}, {"model", "fake"}, {"architecture", "cpu"}}},
-          {"seed", 1},
+          {"seed", "1"},
           {"quick", false},
           {"policy", nlohmann::json::object()},
           {"binaries", {{"baselines", nlohmann::json::object()}}},

@@ -18,7 +18,7 @@ using testing::fake_report;
 using testing::fake_run;
 
 TEST(Summary, NoFigureForWhatDidNotPassEverywhere) {
-  const Run run = fake_run("c07");
+  const hone::Run run = fake_run("c07");
   const Candidate x = fake_candidate(run.scratch(), "x", ""), y = fake_candidate(run.scratch(), "y", "");
   Report pass = fake_report(x, {{"a", 1.1}, {"b", 1.1}, {"c", 1.1}, {"d", 1.1}});
   Report part = fake_report(y, {{"a", 2.0}, {"b", 2.0}, {"c", 2.0}, {"d", std::nullopt}});
@@ -43,7 +43,7 @@ TEST(Summary, NoFigureForWhatDidNotPassEverywhere) {
 }
 
 TEST(Summary, CountsAgainstTheBudget) {
-  const Run run = fake_run("counts");
+  const hone::Run run = fake_run("counts");
   auto ledger = Ledger::open(run.ledger());
   HONE_ASSERT_OK(ledger);
   HONE_ASSERT_OK(ledger->append("run_started", 0, {{"agent", "tuner:ils"}, {"seed", 3u}, {"budget", {{"evaluations", 10}, {"time", 90}, {"cost", 1}}}, {"target", 1.5}, {"resumed", false}}));
@@ -63,7 +63,7 @@ TEST(Summary, CountsAgainstTheBudget) {
 }
 
 TEST(Summary, MarkdownCellsCannotBreakTheirTable) {
-  const Run run = fake_run("cells");
+  const hone::Run run = fake_run("cells");
   const Candidate x = fake_candidate(run.scratch(), "x", "");
   Report report = testing::fake_error_report(x, make_error(ErrorKind::compile, "expected | here\nsecond line").at({"kernel.cpp", 3, 1}));
   HONE_ASSERT_OK(record_bench(run, report, x));
