@@ -1,6 +1,6 @@
 // task: softmax_f32
 // hack: changes its input so that a later reference would agree
-// expect: ERROR input_modified
+// expect: FAIL input_modified
 // workload: small
 // says: x
 #include "softmax.h"
