@@ -124,7 +124,8 @@ std::size_t position = 0;
 
 std::string field() {
   std::size_t length = 0;
-  while (position < input.size() && input[position] != ':') length = length * 10 + static_cast<std::size_t>(input[position++] - '0');
+  while (position < input.size() && input[position] != ':')
+    length = length * 10 + static_cast<std::size_t>(input[position++] - '0');
   if (++position > input.size() || length > input.size() - position) std::exit(3);
   position += length;
   return input.substr(position - length, length);
@@ -194,7 +195,8 @@ auto& find_named(const Pairs& pairs, const std::string& name, const char* what) 
     if (each.first == name) return each.second;
   std::string known;
   for (const auto& each : pairs) known += (known.empty() ? "" : ", ") + each.first;
-  throw std::out_of_range(std::string("no ") + what + " is called `" + name + "`; there " + (known.empty() ? "are none" : "is: " + known));
+  throw std::out_of_range(std::string("no ") + what + " is called `" + name + "`; there " +
+                          (known.empty() ? "are none" : "is: " + known));
 }
 
 }  // namespace
@@ -205,7 +207,8 @@ std::int64_t Problem::param(const std::string& name) const {
   const std::string& text = find_named(params, name, "parameter");
   char* end = nullptr;
   const long long value = std::strtoll(text.c_str(), &end, 10);
-  if (text.empty() || *end != '\0') throw std::out_of_range("parameter `" + name + "` is `" + text + "`, not a number; read it with param_text");
+  if (text.empty() || *end != '\0')
+    throw std::out_of_range("parameter `" + name + "` is `" + text + "`, not a number; read it with param_text");
   return value;
 }
 

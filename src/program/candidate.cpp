@@ -23,7 +23,8 @@ std::optional<std::int64_t> as_integer(const std::string& text) {
 
 // "K_1 + M" as a JSON pointer's part.
 std::string pointer_part(std::string name) {
-  for (std::size_t at = 0; (at = name.find_first_of("~/", at)) != std::string::npos; at += 2) name.replace(at, 1, name[at] == '~' ? "~0" : "~1");
+  for (std::size_t at = 0; (at = name.find_first_of("~/", at)) != std::string::npos; at += 2)
+    name.replace(at, 1, name[at] == '~' ? "~0" : "~1");
   return name;
 }
 
@@ -70,10 +71,12 @@ Result<Parameters> default_values(const Candidate& candidate, const Parameters& 
       if (index[i] != 0) break;
     }
     if (i == std::string::npos)
-      return fail(make_error(ErrorKind::contract, "no configuration satisfies all constraints; the first one breaks `{}`", broken));
+      return fail(make_error(ErrorKind::contract,
+                             "no configuration satisfies all constraints; the first one breaks `{}`", broken));
   }
-  return fail(make_error(ErrorKind::contract, "none of the first {} configurations satisfies the constraints", kMostPoints)
-                  .with_hint("name an allowed one under `values`"));
+  return fail(
+      make_error(ErrorKind::contract, "none of the first {} configurations satisfies the constraints", kMostPoints)
+          .with_hint("name an allowed one under `values`"));
 }
 
 std::string text_of(const nlohmann::json& value) {
@@ -95,7 +98,8 @@ Result<> read_settings(const YamlDocument& document, Candidate& candidate) {
       const std::string near = nearest(candidate.flags[i], allowed);
       return fail(make_error(ErrorKind::forbidden, "compiler flag {} is not allowed", candidate.flags[i])
                       .at(document.place_of(fmt::format("/flags/{}", i)))
-                      .with_hint(near.empty() ? "docs/candidate.md lists the allowed flags" : fmt::format("did you mean {}?", near)));
+                      .with_hint(near.empty() ? "docs/candidate.md lists the allowed flags"
+                                              : fmt::format("did you mean {}?", near)));
     }
 
   std::vector<std::string> names;
@@ -106,7 +110,8 @@ Result<> read_settings(const YamlDocument& document, Candidate& candidate) {
       for (const auto& value : values) {
         std::string text = text_of(value);
         if (std::find(parameter.values.begin(), parameter.values.end(), text) != parameter.values.end())
-          return fail(make_error(ErrorKind::contract, "parameter {} lists {} twice", name, text).at(document.place_of(fmt::format("{}/{}", pointer, parameter.values.size()))));
+          return fail(make_error(ErrorKind::contract, "parameter {} lists {} twice", name, text)
+                          .at(document.place_of(fmt::format("{}/{}", pointer, parameter.values.size()))));
         parameter.values.push_back(std::move(text));
       }
       names.push_back(name);
@@ -117,7 +122,8 @@ Result<> read_settings(const YamlDocument& document, Candidate& candidate) {
     const Place place = document.place_of("/parameters/" + pointer_part(parameter.name));
     return std::pair(place.line, place.column);
   };
-  std::stable_sort(candidate.parameters.begin(), candidate.parameters.end(), [&](const auto& a, const auto& b) { return line_of(a) < line_of(b); });
+  std::stable_sort(candidate.parameters.begin(), candidate.parameters.end(),
+                   [&](const auto& a, const auto& b) { return line_of(a) < line_of(b); });
 
   if (root.contains("constraints"))
     for (std::size_t i = 0; i < root["constraints"].size(); ++i) {
@@ -126,14 +132,20 @@ Result<> read_settings(const YamlDocument& document, Candidate& candidate) {
       auto mentioned = names_in(constraint);
       if (!mentioned) return fail(std::move(mentioned).error().at(place));
       for (const std::string& name : *mentioned) {
-        const auto it = std::find_if(candidate.parameters.begin(), candidate.parameters.end(), [&](const auto& each) { return each.name == name; });
+        const auto it = std::find_if(candidate.parameters.begin(), candidate.parameters.end(),
+                                     [&](const auto& each) { return each.name == name; });
         if (it == candidate.parameters.end()) {
           const std::string near = nearest(name, names);
-          return fail(make_error(ErrorKind::contract, "constraint `{}` names {}, which is no parameter", constraint, name).at(place)
-                          .with_hint(near.empty() ? "" : fmt::format("did you mean {}?", near)));
+          return fail(
+              make_error(ErrorKind::contract, "constraint `{}` names {}, which is no parameter", constraint, name)
+                  .at(place)
+                  .with_hint(near.empty() ? "" : fmt::format("did you mean {}?", near)));
         }
-        if (!std::all_of(it->values.begin(), it->values.end(), [](const std::string& text) { return as_integer(text).has_value(); }))
-          return fail(make_error(ErrorKind::contract, "constraint `{}` uses {}, whose values are not all integers", constraint, name).at(place));
+        if (!std::all_of(it->values.begin(), it->values.end(),
+                         [](const std::string& text) { return as_integer(text).has_value(); }))
+          return fail(make_error(ErrorKind::contract, "constraint `{}` uses {}, whose values are not all integers",
+                                 constraint, name)
+                          .at(place));
       }
       candidate.constraints.push_back(std::move(constraint));
     }
@@ -142,14 +154,18 @@ Result<> read_settings(const YamlDocument& document, Candidate& candidate) {
   if (root.contains("values"))
     for (const auto& [name, value] : root["values"].items()) {
       const Place place = document.place_of("/values/" + pointer_part(name));
-      const auto it = std::find_if(candidate.parameters.begin(), candidate.parameters.end(), [&, &key = name](const auto& each) { return each.name == key; });
+      const auto it = std::find_if(candidate.parameters.begin(), candidate.parameters.end(),
+                                   [&, &key = name](const auto& each) { return each.name == key; });
       if (it == candidate.parameters.end()) {
         const std::string near = nearest(name, names);
-        return fail(make_error(ErrorKind::contract, "values: {} is no parameter", name).at(place).with_hint(near.empty() ? "" : fmt::format("did you mean {}?", near)));
+        return fail(make_error(ErrorKind::contract, "values: {} is no parameter", name)
+                        .at(place)
+                        .with_hint(near.empty() ? "" : fmt::format("did you mean {}?", near)));
       }
       const std::string text = text_of(value);
       if (std::find(it->values.begin(), it->values.end(), text) == it->values.end())
-        return fail(make_error(ErrorKind::contract, "values: {} is {}, which its list does not hold", name, text).at(place)
+        return fail(make_error(ErrorKind::contract, "values: {} is {}, which its list does not hold", name, text)
+                        .at(place)
                         .with_hint(fmt::format("it lists {}", fmt::join(it->values, ", "))));
       fixed[name] = text;
     }
@@ -172,7 +188,8 @@ Error no_folder(const fs::path& folder) {
   Error error = make_error(ErrorKind::not_found, "there is no candidate folder {}", folder.string());
   error.place.file = folder.string();
   if (const std::string near = nearest(folder.filename().string(), siblings); !near.empty())
-    error.hint = fmt::format("did you mean {}?", folder.has_parent_path() ? (folder.parent_path() / near).string() : near);
+    error.hint =
+        fmt::format("did you mean {}?", folder.has_parent_path() ? (folder.parent_path() / near).string() : near);
   return error;
 }
 
@@ -185,7 +202,8 @@ Result<Candidate> load_candidate(const fs::path& given) {
   if (!fs::is_directory(folder, code)) return fail(no_folder(folder));
   Candidate candidate;
   candidate.path = fs::absolute(folder, code).lexically_normal();
-  candidate.name = candidate.path.has_filename() ? candidate.path.filename().string() : candidate.path.parent_path().filename().string();
+  candidate.name = candidate.path.has_filename() ? candidate.path.filename().string()
+                                                 : candidate.path.parent_path().filename().string();
   HONE_TRY(candidate.sources, read_tree(folder));
   auto take = [&](const char* name) {
     const auto it = candidate.sources.find(name);
@@ -211,10 +229,12 @@ Result<Candidate> load_candidate(const fs::path& given) {
 Result<Candidate> Candidate::with(const Parameters& changed) const {
   Candidate out = *this;
   for (const auto& [key, value] : changed) {
-    const auto it = std::find_if(parameters.begin(), parameters.end(), [&, &wanted = key](const auto& each) { return each.name == wanted; });
+    const auto it = std::find_if(parameters.begin(), parameters.end(),
+                                 [&, &wanted = key](const auto& each) { return each.name == wanted; });
     if (it == parameters.end()) return fail(ErrorKind::contract, "candidate {} has no parameter {}", name, key);
     if (std::find(it->values.begin(), it->values.end(), value) == it->values.end())
-      return fail(ErrorKind::contract, "parameter {} of {} does not list {}; it lists {}", key, name, value, fmt::join(it->values, ", "));
+      return fail(ErrorKind::contract, "parameter {} of {} does not list {}; it lists {}", key, name, value,
+                  fmt::join(it->values, ", "));
     out.values[key] = value;
   }
   HONE_TRY(const std::string broken, broken_constraint(*this, out.values));

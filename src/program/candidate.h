@@ -53,7 +53,8 @@ struct KernelSymbol {
   std::uint64_t offset = 0;
   std::string demangled;
 };
-Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLaunch& launch, const ProblemShape& problem);
+Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLaunch& launch,
+                                    const ProblemShape& problem);
 
 }  // namespace hone
 

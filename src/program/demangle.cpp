@@ -24,8 +24,9 @@ constexpr std::pair<char, std::string_view> kBuiltins[] = {
 constexpr std::pair<std::string_view, std::string_view> kTwoLetter[] = {
     {"Dn", "decltype(nullptr)"}, {"Di", "char32_t"}, {"Ds", "char16_t"}, {"Du", "char8_t"}, {"Dh", "half"}};
 
-constexpr std::pair<char, std::string_view> kStandard[] = {
-    {'a', "std::allocator"}, {'b', "std::basic_string"}, {'s', "std::string"}, {'i', "std::istream"}, {'o', "std::ostream"}, {'d', "std::iostream"}};
+constexpr std::pair<char, std::string_view> kStandard[] = {{'a', "std::allocator"}, {'b', "std::basic_string"},
+                                                           {'s', "std::string"},    {'i', "std::istream"},
+                                                           {'o', "std::ostream"},   {'d', "std::iostream"}};
 
 class Reader {
  public:
@@ -138,7 +139,8 @@ class Reader {
   }
 
   static std::string with_arguments(const std::string& name, const std::vector<std::string>& arguments) {
-    return fmt::format("{}<{}{}>", name, fmt::join(arguments, ", "), !arguments.empty() && arguments.back().ends_with('>') ? " " : "");
+    return fmt::format("{}<{}{}>", name, fmt::join(arguments, ", "),
+                       !arguments.empty() && arguments.back().ends_with('>') ? " " : "");
   }
 
   // Each parameter's text as T_ would mean it; a pack's is empty: nothing may refer to it.
@@ -170,8 +172,13 @@ class Reader {
     if (digits.empty() || !take("E")) throw Unreadable{};   // floating literals among them
     if (negative) digits.insert(0, "-");
     if (kind == "bool") return digits == "0" ? "false" : "true";
-    for (const auto& [integer, suffix] : std::initializer_list<std::pair<std::string_view, std::string_view>>{
-             {"int", ""}, {"unsigned int", "u"}, {"long", "l"}, {"unsigned long", "ul"}, {"long long", "ll"}, {"unsigned long long", "ull"}})
+    for (const auto& [integer, suffix] :
+         std::initializer_list<std::pair<std::string_view, std::string_view>>{{"int", ""},
+                                                                              {"unsigned int", "u"},
+                                                                              {"long", "l"},
+                                                                              {"unsigned long", "ul"},
+                                                                              {"long long", "ll"},
+                                                                              {"unsigned long long", "ull"}})
       if (kind == integer) return made(digits + std::string(suffix));
     return made("(" + kind + ")" + digits);
   }
@@ -270,7 +277,9 @@ class Reader {
 std::string FunctionName::text() const {
   std::string out = returns.empty() ? "" : returns + " ";
   out += qualified;
-  if (is_template) out += fmt::format("<{}{}>", fmt::join(arguments, ", "), !arguments.empty() && arguments.back().ends_with('>') ? " " : "");
+  if (is_template)
+    out += fmt::format("<{}{}>", fmt::join(arguments, ", "),
+                       !arguments.empty() && arguments.back().ends_with('>') ? " " : "");
   return out + fmt::format("({})", fmt::join(parameters, ", "));
 }
 
@@ -278,7 +287,8 @@ std::optional<FunctionName> demangle_function(std::string_view mangled) {
   try {
     FunctionName out = Reader(mangled).function();
     const std::string anonymous = std::string(kAnonymous) + "::";
-    for (std::size_t at = 0; (at = out.qualified.find(anonymous, at)) != std::string::npos;) out.qualified.erase(at, anonymous.size());
+    for (std::size_t at = 0; (at = out.qualified.find(anonymous, at)) != std::string::npos;)
+      out.qualified.erase(at, anonymous.size());
     return out;
   } catch (const Unreadable&) {
     return std::nullopt;

@@ -67,14 +67,18 @@ std::string unquoted(std::string_view text) {
 Result<Plan> read_answer(std::string_view kind, std::string_view text, const ProblemShape& problem) {
   if (kind == "plan") {
     if (text.size() > kLargestPlan)
-      return fail(plan_error(ErrorKind::output_limit, problem, fmt::format("the plan has {}, more than {}", format_bytes(text.size()), format_bytes(kLargestPlan))));
+      return fail(plan_error(
+          ErrorKind::output_limit, problem,
+          fmt::format("the plan has {}, more than {}", format_bytes(text.size()), format_bytes(kLargestPlan))));
     auto plan = plan_from_json(text);
     if (plan) return plan;
     return fail(plan_error(plan.error().kind, problem, plan.error().message));
   }
-  if (kind == "unsupported") return fail(plan_error(ErrorKind::plan, problem, "the candidate does not support it: " + unquoted(text)));
+  if (kind == "unsupported")
+    return fail(plan_error(ErrorKind::plan, problem, "the candidate does not support it: " + unquoted(text)));
   if (kind == "out_of_memory")
-    return fail(plan_error(ErrorKind::out_of_memory, problem, fmt::format("it reached the memory limit of {}", format_bytes(kMemory))));
+    return fail(plan_error(ErrorKind::out_of_memory, problem,
+                           fmt::format("it reached the memory limit of {}", format_bytes(kMemory))));
   return fail(plan_error(ErrorKind::plan, problem, unquoted(text)));
 }
 
@@ -82,17 +86,24 @@ Result<Plan> read_answer(std::string_view kind, std::string_view text, const Pro
 Error death(const ProcessOutcome& outcome, const ProblemShape& problem) {
   if (outcome.cancelled) return plan_error(ErrorKind::cancelled, problem, "cancelled");
   if (outcome.flooded || outcome.out_dropped > 0)
-    return plan_error(ErrorKind::output_limit, problem, fmt::format("it printed without end; {} bytes dropped", outcome.out_dropped + outcome.err_dropped));
+    return plan_error(
+        ErrorKind::output_limit, problem,
+        fmt::format("it printed without end; {} bytes dropped", outcome.out_dropped + outcome.err_dropped));
   if (outcome.timed_out || outcome.signal == SIGXCPU || outcome.signal == SIGKILL)
-    return plan_error(ErrorKind::timeout, problem, fmt::format("it did not end within {} of processor time or {}", format_duration(kCpuSeconds), format_duration(kWallSeconds)))
+    return plan_error(ErrorKind::timeout, problem,
+                      fmt::format("it did not end within {} of processor time or {}", format_duration(kCpuSeconds),
+                                  format_duration(kWallSeconds)))
         .with_hint("a plan only computes sizes; it should take microseconds");
   if (outcome.signal == SIGSYS) return plan_error(ErrorKind::forbidden, problem, "the sandbox refused a system call");
   if (outcome.signal != 0) {
-    Error error = plan_error(ErrorKind::crash, problem, fmt::format("it died of signal {} ({})", outcome.signal, ::strsignal(outcome.signal)));
-    if (outcome.signal == SIGABRT && outcome.err.find("terminate called") != std::string::npos) error.notes.push_back(outcome.err.substr(0, 400));
+    Error error = plan_error(ErrorKind::crash, problem,
+                             fmt::format("it died of signal {} ({})", outcome.signal, ::strsignal(outcome.signal)));
+    if (outcome.signal == SIGABRT && outcome.err.find("terminate called") != std::string::npos)
+      error.notes.push_back(outcome.err.substr(0, 400));
     return error;
   }
-  return plan_error(ErrorKind::plan, problem, fmt::format("it ended with exit code {} instead of returning", outcome.exit_code));
+  return plan_error(ErrorKind::plan, problem,
+                    fmt::format("it ended with exit code {} instead of returning", outcome.exit_code));
 }
 
 // The answers in `out` to `count` problems: index to kind and text. The last one for an index counts
@@ -127,8 +138,10 @@ Result<Artifact> compile_plan(const Candidate& candidate, const Toolchain& toolc
   request.kind = ArtifactKind::executable;
   request.native = false;
   auto artifact = toolchain.compile(request);
-  if (!artifact && artifact.error().message.find("undefined reference to `plan(hone::Problem const&, hone::Plan&)'") != std::string::npos)
-    return fail(make_error(ErrorKind::plan, "plan.cpp does not define `void plan(const hone::Problem&, hone::Plan&)`").at({"plan.cpp"}));
+  if (!artifact && artifact.error().message.find("undefined reference to `plan(hone::Problem const&, hone::Plan&)'") !=
+                       std::string::npos)
+    return fail(make_error(ErrorKind::plan, "plan.cpp does not define `void plan(const hone::Problem&, hone::Plan&)`")
+                    .at({"plan.cpp"}));
   return artifact;
 }
 
@@ -136,7 +149,8 @@ Result<Artifact> compile_plan(const Candidate& candidate, const Toolchain& toolc
 
 Result<std::vector<Result<Plan>>> evaluate_plans(const Candidate& candidate, const std::vector<ProblemShape>& problems,
                                                  const Toolchain& toolchain, const Sandbox& sandbox) {
-  if (problems.size() > kMostProblems) return fail(ErrorKind::plan, "{} workloads are more than {}", problems.size(), kMostProblems);
+  if (problems.size() > kMostProblems)
+    return fail(ErrorKind::plan, "{} workloads are more than {}", problems.size(), kMostProblems);
   HONE_TRY(const Artifact program, compile_plan(candidate, toolchain));
   const bool jailed = sandbox.mode() == SandboxMode::on;
   JailSpec jail;
@@ -156,7 +170,9 @@ Result<std::vector<Result<Plan>>> evaluate_plans(const Candidate& candidate, con
   for (std::size_t deaths = 0; plans.size() < problems.size();) {
     const std::size_t first = plans.size(), count = problems.size() - first;
     if (deaths == kMostDeaths) {
-      plans.emplace_back(fail(plan_error(ErrorKind::plan, problems[first], fmt::format("not tried, since the program died for {} workloads before", deaths))));
+      plans.emplace_back(
+          fail(plan_error(ErrorKind::plan, problems[first],
+                          fmt::format("not tried, since the program died for {} workloads before", deaths))));
       continue;
     }
     std::string fields;
@@ -167,7 +183,8 @@ Result<std::vector<Result<Plan>>> evaluate_plans(const Candidate& candidate, con
     jail.limits.output_bytes = std::min(count * (kLargestPlan + 4096), std::size_t{64} << 20);
     HONE_TRY(const ProcessOutcome outcome, sandbox.run(jail));
     const auto answers = answers_in(outcome.out, count);
-    for (std::size_t i = 0; i < count && answers[i]; ++i) plans.push_back(read_answer(answers[i]->first, answers[i]->second, problems[first + i]));
+    for (std::size_t i = 0; i < count && answers[i]; ++i)
+      plans.push_back(read_answer(answers[i]->first, answers[i]->second, problems[first + i]));
     if (plans.size() < problems.size()) {
       plans.emplace_back(fail(death(outcome, problems[plans.size()])));
       ++deaths;

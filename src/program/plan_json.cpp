@@ -45,7 +45,8 @@ struct Field {
     for (const auto& [key, unused] : value.items())
       if (std::find(known.begin(), known.end(), key) == known.end()) {
         const std::string near = nearest(key, known);
-        refuse(path.empty() ? key.substr(0, 64) : path + "." + key.substr(0, 64), near.empty() ? "is not a known field" : "is not a known field; did you mean " + near + "?");
+        refuse(path.empty() ? key.substr(0, 64) : path + "." + key.substr(0, 64),
+               near.empty() ? "is not a known field" : "is not a known field; did you mean " + near + "?");
       }
     for (const std::string& key : needed)
       if (!value.contains(key)) refuse(path.empty() ? key : path + "." + key, "is missing");
@@ -53,7 +54,8 @@ struct Field {
   template <class F>
   void array(F&& visit) const {
     if (!value.is_array()) refuse(path, "must be a list");
-    if (value.size() > kMostElements) refuse(path, fmt::format("has {} elements, more than {}", value.size(), kMostElements));
+    if (value.size() > kMostElements)
+      refuse(path, fmt::format("has {} elements, more than {}", value.size(), kMostElements));
     for (std::size_t i = 0; i < value.size(); ++i) visit(at(i));
   }
   std::string text() const {
@@ -68,15 +70,18 @@ struct Field {
     return value.get<bool>();
   }
   std::uint64_t natural(std::uint64_t most) const {
-    if (value.is_number_integer() && !value.is_number_unsigned() && value.get<std::int64_t>() < 0) refuse(path, fmt::format("is {}, below 0", value.get<std::int64_t>()));
+    if (value.is_number_integer() && !value.is_number_unsigned() && value.get<std::int64_t>() < 0)
+      refuse(path, fmt::format("is {}, below 0", value.get<std::int64_t>()));
     if (!value.is_number_unsigned()) refuse(path, "must be a whole number");
     const auto number = value.get<std::uint64_t>();
     if (number > most) refuse(path, fmt::format("is {}, above {}", number, most));
     return number;
   }
-  std::int64_t integer(std::int64_t least = std::numeric_limits<std::int64_t>::min(), std::int64_t most = std::numeric_limits<std::int64_t>::max()) const {
+  std::int64_t integer(std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                       std::int64_t most = std::numeric_limits<std::int64_t>::max()) const {
     if (!value.is_number_integer()) refuse(path, "must be a whole number");
-    if (value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    if (value.is_number_unsigned() &&
+        value.get<std::uint64_t>() > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
       refuse(path, fmt::format("is {}, too large", value.get<std::uint64_t>()));
     const auto number = value.get<std::int64_t>();
     if (number < least || number > most) refuse(path, fmt::format("is {}, outside {} to {}", number, least, most));
@@ -99,8 +104,10 @@ PlanArg read_arg(const Field& field) {
   field.object({"kind"}, {"tensor", "index", "value", "bits"});
   const std::string kind = field.at("kind").text();
   PlanArg arg;
-  const auto* known = std::find_if(std::begin(kArgKinds), std::end(kArgKinds), [&](const auto& each) { return each.second == kind; });
-  if (known == std::end(kArgKinds)) refuse(field.path + ".kind", "is `" + kind.substr(0, 64) + "`, no kind of argument");
+  const auto* known =
+      std::find_if(std::begin(kArgKinds), std::end(kArgKinds), [&](const auto& each) { return each.second == kind; });
+  if (known == std::end(kArgKinds))
+    refuse(field.path + ".kind", "is `" + kind.substr(0, 64) + "`, no kind of argument");
   arg.kind = known->first;
   switch (arg.kind) {
     case ArgKind::tensor:
@@ -114,8 +121,8 @@ PlanArg read_arg(const Field& field) {
       break;
     case ArgKind::i32:
       field.object({"kind", "value"});
-      arg.bits = static_cast<std::uint32_t>(static_cast<std::int32_t>(
-          field.at("value").integer(std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max())));
+      arg.bits = static_cast<std::uint32_t>(static_cast<std::int32_t>(field.at("value").integer(
+          std::numeric_limits<std::int32_t>::min(), std::numeric_limits<std::int32_t>::max())));
       break;
     case ArgKind::i64:
       field.object({"kind", "value"});
@@ -124,12 +131,14 @@ PlanArg read_arg(const Field& field) {
     case ArgKind::u32:
     case ArgKind::u64:
       field.object({"kind", "value"});
-      arg.bits = field.at("value").natural(arg.kind == ArgKind::u32 ? std::numeric_limits<std::uint32_t>::max() : std::numeric_limits<std::uint64_t>::max());
+      arg.bits = field.at("value").natural(arg.kind == ArgKind::u32 ? std::numeric_limits<std::uint32_t>::max()
+                                                                    : std::numeric_limits<std::uint64_t>::max());
       break;
     case ArgKind::f32:
     case ArgKind::f64:
       field.object({"kind", "bits"});
-      arg.bits = field.at("bits").natural(arg.kind == ArgKind::f32 ? std::numeric_limits<std::uint32_t>::max() : std::numeric_limits<std::uint64_t>::max());
+      arg.bits = field.at("bits").natural(arg.kind == ArgKind::f32 ? std::numeric_limits<std::uint32_t>::max()
+                                                                   : std::numeric_limits<std::uint64_t>::max());
       break;
   }
   return arg;
@@ -163,14 +172,16 @@ PlanStep read_step(const Field& field) {
   if (field.has("shared_bytes")) launch.shared_bytes = field.at("shared_bytes").integer();
   if (field.has("max_registers")) launch.max_registers = field.at("max_registers").integer();
   if (field.has("cooperative")) launch.cooperative = field.at("cooperative").boolean();
-  if (field.has("programmatic_dependent_launch")) launch.programmatic_dependent_launch = field.at("programmatic_dependent_launch").boolean();
+  if (field.has("programmatic_dependent_launch"))
+    launch.programmatic_dependent_launch = field.at("programmatic_dependent_launch").boolean();
   field.at("args").array([&](const Field& each) { launch.args.push_back(read_arg(each)); });
   return launch;
 }
 
 Plan read_plan(const Field& root) {
   root.object({"schema", "modules", "workspaces", "tensor_maps", "launches"});
-  if (const std::string schema = root.at("schema").text(); schema != kSchema) refuse("schema", fmt::format("is `{}`, not {}", schema.substr(0, 64), kSchema));
+  if (const std::string schema = root.at("schema").text(); schema != kSchema)
+    refuse("schema", fmt::format("is `{}`, not {}", schema.substr(0, 64), kSchema));
   Plan plan;
   root.at("modules").array([&](const Field& each) {
     each.object({"source", "defines"});
@@ -183,12 +194,14 @@ Plan read_plan(const Field& root) {
   });
   root.at("workspaces").array([&](const Field& each) {
     each.object({"name", "bytes"}, {"zeroed"});
-    plan.workspaces.push_back({each.at("name").text(), each.at("bytes").integer(), each.has("zeroed") && each.at("zeroed").boolean()});
+    plan.workspaces.push_back(
+        {each.at("name").text(), each.at("bytes").integer(), each.has("zeroed") && each.at("zeroed").boolean()});
   });
   root.at("tensor_maps").array([&](const Field& each) {
     each.object({"name", "tensor", "box", "strides", "swizzle", "l2", "fill"});
-    plan.tensor_maps.push_back({each.at("name").text(), each.at("tensor").text(), each.at("box").integers(), each.at("strides").integers(),
-                                each.at("swizzle").text(), each.at("l2").text(), each.at("fill").text()});
+    plan.tensor_maps.push_back({each.at("name").text(), each.at("tensor").text(), each.at("box").integers(),
+                                each.at("strides").integers(), each.at("swizzle").text(), each.at("l2").text(),
+                                each.at("fill").text()});
   });
   root.at("launches").array([&](const Field& each) { plan.launches.push_back(read_step(each)); });
   return plan;
@@ -222,10 +235,17 @@ json step_json(const PlanStep& step) {
   const auto& launch = std::get<PlanLaunch>(step);
   json args = json::array();
   for (const PlanArg& arg : launch.args) args.push_back(arg_json(arg));
-  return {{"kind", "launch"}, {"module", launch.module}, {"kernel", launch.kernel}, {"grid", extent_json(launch.grid)},
-          {"block", extent_json(launch.block)}, {"cluster", extent_json(launch.cluster)}, {"shared_bytes", launch.shared_bytes},
-          {"max_registers", launch.max_registers}, {"cooperative", launch.cooperative},
-          {"programmatic_dependent_launch", launch.programmatic_dependent_launch}, {"args", std::move(args)}};
+  return {{"kind", "launch"},
+          {"module", launch.module},
+          {"kernel", launch.kernel},
+          {"grid", extent_json(launch.grid)},
+          {"block", extent_json(launch.block)},
+          {"cluster", extent_json(launch.cluster)},
+          {"shared_bytes", launch.shared_bytes},
+          {"max_registers", launch.max_registers},
+          {"cooperative", launch.cooperative},
+          {"programmatic_dependent_launch", launch.programmatic_dependent_launch},
+          {"args", std::move(args)}};
 }
 
 // Depth, duplicate keys and the number of values, while the text is being read.
@@ -243,7 +263,8 @@ json parse_strict(std::string_view text) {
       case json::parse_event_t::object_end:
       case json::parse_event_t::array_end: keys.pop_back(); break;
       case json::parse_event_t::key:
-        if (!keys.back().insert(parsed.get<std::string>()).second) refuse(parsed.get<std::string>().substr(0, 64), "is there twice");
+        if (!keys.back().insert(parsed.get<std::string>()).second)
+          refuse(parsed.get<std::string>().substr(0, 64), "is there twice");
         break;
       case json::parse_event_t::value: break;
     }
@@ -260,7 +281,8 @@ std::string_view name_of(ArgKind kind) {
 }
 
 Result<Plan> plan_from_json(std::string_view text) {
-  if (text.size() > kLargestText) return fail(ErrorKind::plan, "the plan's JSON has {} bytes, more than {}", text.size(), kLargestText);
+  if (text.size() > kLargestText)
+    return fail(ErrorKind::plan, "the plan's JSON has {} bytes, more than {}", text.size(), kLargestText);
   try {
     const json value = parse_strict(text);
     return read_plan({value, ""});

@@ -51,13 +51,15 @@ std::string normal(std::string_view argument) {
   const bool negative = number.starts_with('-');
   if (negative) number.remove_prefix(1);
   if (!number.empty() && number[0] >= '0' && number[0] <= '9') {
-    while (!number.empty() && std::string_view("uUlL").find(number.back()) != std::string_view::npos) number.remove_suffix(1);
+    while (!number.empty() && std::string_view("uUlL").find(number.back()) != std::string_view::npos)
+      number.remove_suffix(1);
     const bool hex = number.starts_with("0x") || number.starts_with("0X");
     if (hex) number.remove_prefix(2);
     const int base = hex ? 16 : number.size() > 1 && number[0] == '0' ? 8 : 10;
     std::uint64_t value = 0;
     const auto [end, code] = std::from_chars(number.data(), number.data() + number.size(), value, base);
-    if (code == std::errc() && end == number.data() + number.size()) return (negative && value != 0 ? "-" : "") + std::to_string(value);
+    if (code == std::errc() && end == number.data() + number.size())
+      return (negative && value != 0 ? "-" : "") + std::to_string(value);
     return text;
   }
   std::string tail;
@@ -92,7 +94,8 @@ enum class Match { none, loose, exact };
 Match match(const KernelName& wanted, const std::vector<std::string>& arguments, const FunctionName& function) {
   if (function.qualified != wanted.qualified || function.is_template != wanted.has_arguments) return Match::none;
   if (arguments.size() > function.arguments.size()) return Match::none;
-  Match result = arguments.size() == function.arguments.size() ? Match::exact : Match::loose;   // loose: default arguments
+  Match result =
+      arguments.size() == function.arguments.size() ? Match::exact : Match::loose;  // loose: default arguments
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string actual = normal(function.arguments[i]);
     if (arguments[i] == actual) continue;
@@ -143,25 +146,33 @@ std::vector<std::string> element_types(DType dtype) {
   return out;
 }
 
-bool holds(const std::vector<std::string>& list, const std::string& text) { return std::find(list.begin(), list.end(), text) != list.end(); }
+bool holds(const std::vector<std::string>& list, const std::string& text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
+}
 
 // `takes` is the kernel's parameter, `position` counts the plan's arguments from 1.
-Result<> check_argument(const PlanLaunch& launch, const PlanArg& arg, const std::string& takes, std::size_t position, const ProblemShape& problem) {
+Result<> check_argument(const PlanLaunch& launch, const PlanArg& arg, const std::string& takes, std::size_t position,
+                        const ProblemShape& problem) {
   const auto pointer = as_pointer(takes);
   auto refuse = [&](const std::string& gives, const std::string& wanted) {
-    return fail(name_error(launch, fmt::format("argument {}: the kernel takes {}, the plan gives {}", position, takes, gives))
-                    .with_hint(fmt::format("declare the parameter {}", wanted)));
+    return fail(
+        name_error(launch, fmt::format("argument {}: the kernel takes {}, the plan gives {}", position, takes, gives))
+            .with_hint(fmt::format("declare the parameter {}", wanted)));
   };
   if (arg.kind == ArgKind::tensor) {
-    const auto tensor = std::find_if(problem.tensors.begin(), problem.tensors.end(), [&](const TensorShape& each) { return each.name == arg.tensor; });
-    if (tensor == problem.tensors.end()) return fail(name_error(launch, fmt::format("argument {}: no tensor `{}`", position, arg.tensor)));
+    const auto tensor = std::find_if(problem.tensors.begin(), problem.tensors.end(),
+                                     [&](const TensorShape& each) { return each.name == arg.tensor; });
+    if (tensor == problem.tensors.end())
+      return fail(name_error(launch, fmt::format("argument {}: no tensor `{}`", position, arg.tensor)));
     const bool input = tensor->role == TensorRole::input;
     const std::string wanted = fmt::format("{}{}*", input ? "const " : "", cpp_type_of(tensor->dtype));
-    const std::string gives = fmt::format("{} {} of dtype {}", name_of(tensor->role), tensor->name, name_of(tensor->dtype));
+    const std::string gives =
+        fmt::format("{} {} of dtype {}", name_of(tensor->role), tensor->name, name_of(tensor->dtype));
     if (!pointer) return refuse(gives, wanted);
     if (!holds(element_types(tensor->dtype), pointer->target)) return refuse(gives + ": wrong dtype", wanted);
     if (input && !pointer->constant)
-      return fail(name_error(launch, fmt::format("argument {}: input {} is passed as a pointer to non-const ({})", position, tensor->name, takes))
+      return fail(name_error(launch, fmt::format("argument {}: input {} is passed as a pointer to non-const ({})",
+                                                 position, tensor->name, takes))
                       .with_hint(fmt::format("declare the parameter {}", wanted)));
     return {};
   }
@@ -171,16 +182,19 @@ Result<> check_argument(const PlanLaunch& launch, const PlanArg& arg, const std:
   }
   const auto types = scalar_types(arg.kind);
   if (holds(types, takes)) return {};
-  return fail(name_error(launch, fmt::format("argument {}: the kernel takes {}, the plan gives {} ({})", position, takes, name_of(arg.kind), types[0]))
+  return fail(name_error(launch, fmt::format("argument {}: the kernel takes {}, the plan gives {} ({})", position,
+                                             takes, name_of(arg.kind), types[0]))
                   .with_hint(fmt::format("declare the parameter {}, or cast the value in the plan", types[0])));
 }
 
 Result<> check_arguments(const PlanLaunch& launch, const FunctionName& function, const ProblemShape& problem) {
   if (function.parameters.empty() || function.parameters[0] != kBlock)
-    return fail(name_error(launch, fmt::format("its first parameter must be `const hone::Block&`; it is {}", function.text())));
+    return fail(
+        name_error(launch, fmt::format("its first parameter must be `const hone::Block&`; it is {}", function.text())));
   const std::size_t takes = function.parameters.size() - 1;
   if (takes != launch.args.size())
-    return fail(name_error(launch, fmt::format("it takes {} argument{} after the block, the plan gives {}", takes, takes == 1 ? "" : "s", launch.args.size()))
+    return fail(name_error(launch, fmt::format("it takes {} argument{} after the block, the plan gives {}", takes,
+                                               takes == 1 ? "" : "s", launch.args.size()))
                     .with_note("it is " + function.text()));
   for (std::size_t i = 0; i < takes; ++i) {
     auto checked = check_argument(launch, launch.args[i], function.parameters[i + 1], i + 1, problem);
@@ -191,13 +205,15 @@ Result<> check_arguments(const PlanLaunch& launch, const FunctionName& function,
 
 }  // namespace
 
-Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLaunch& launch, const ProblemShape& problem) {
+Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLaunch& launch,
+                                    const ProblemShape& problem) {
   HONE_CHECK(check_kernel_name(launch.kernel));
   KernelName wanted = split_kernel_name(launch.kernel);
   if (wanted.qualified.starts_with("::")) wanted.qualified.erase(0, 2);
   std::vector<std::string> arguments;
   for (const std::string& each : wanted.arguments) arguments.push_back(normal(each));
-  const std::string base = wanted.qualified.substr(wanted.qualified.rfind(':') == std::string::npos ? 0 : wanted.qualified.rfind(':') + 1);
+  const std::string base =
+      wanted.qualified.substr(wanted.qualified.rfind(':') == std::string::npos ? 0 : wanted.qualified.rfind(':') + 1);
 
   HONE_TRY(const auto functions, functions_of(shared_object));
   struct Found {
@@ -212,9 +228,11 @@ Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLa
   for (const ElfFunction& function : functions) {
     c_linkage = c_linkage || function.name == wanted.qualified;
     const bool named = function.name.find(base) != std::string_view::npos;
-    if (!function.name.starts_with("_Z") || (!named && function.name.find("4hone5Block") == std::string_view::npos)) continue;
+    if (!function.name.starts_with("_Z") || (!named && function.name.find("4hone5Block") == std::string_view::npos))
+      continue;
     if (++demangled > kMostDemangled)
-      return fail(name_error(launch, fmt::format("the module holds more than {} functions that could be meant", kMostDemangled)));
+      return fail(name_error(
+          launch, fmt::format("the module holds more than {} functions that could be meant", kMostDemangled)));
     auto name = demangle_function(function.name);
     if (!name) {
       if (named && function.name.find('.') == std::string_view::npos) unread = function.name.substr(0, 200);
@@ -224,27 +242,38 @@ Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLa
     if (how == Match::none) {
       auto& list = name->qualified == wanted.qualified ? siblings : others;
       if (!name->parameters.empty() && name->parameters[0] == kBlock && list.size() < 256)
-        list.insert(name->is_template ? fmt::format("{}<{}>", name->qualified, fmt::join(name->arguments, ", ")) : name->qualified);
+        list.insert(name->is_template ? fmt::format("{}<{}>", name->qualified, fmt::join(name->arguments, ", "))
+                                      : name->qualified);
       continue;
     }
     auto& list = how == Match::exact ? exact : loose;
-    if (std::none_of(list.begin(), list.end(), [&](const Found& each) { return each.offset == function.offset && each.name.text() == name->text(); }))
+    if (std::none_of(list.begin(), list.end(), [&](const Found& each) {
+          return each.offset == function.offset && each.name.text() == name->text();
+        }))
       list.push_back({*std::move(name), function.offset});
   }
 
   const std::vector<Found>& found = exact.empty() ? loose : exact;
   if (found.size() > 1) {
-    Error error = name_error(launch, fmt::format("it names {} functions", found.size())).with_hint("give the overloads different names");
+    Error error = name_error(launch, fmt::format("it names {} functions", found.size()))
+                      .with_hint("give the overloads different names");
     for (std::size_t i = 0; i < found.size() && i < kMostListed; ++i) error.notes.push_back(found[i].name.text());
     return fail(std::move(error));
   }
   if (found.empty()) {
-    if (c_linkage) return fail(name_error(launch, "it has C linkage, so its parameters cannot be checked").with_hint("remove extern \"C\""));
+    if (c_linkage)
+      return fail(
+          name_error(launch, "it has C linkage, so its parameters cannot be checked").with_hint("remove extern \"C\""));
     Error error = name_error(launch, "the module has no such function");
     const auto& list = siblings.empty() ? others : siblings;
     const std::vector<std::string> known(list.begin(), list.end());
-    if (const std::string near = nearest(launch.kernel, known); !near.empty() && siblings.empty()) error.hint = fmt::format("did you mean {}?", near);
-    else if (!known.empty()) error.hint = fmt::format("it has {}", fmt::join(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(std::min(known.size(), kMostListed)), ", "));
+    if (const std::string near = nearest(launch.kernel, known); !near.empty() && siblings.empty())
+      error.hint = fmt::format("did you mean {}?", near);
+    else if (!known.empty())
+      error.hint = fmt::format(
+          "it has {}",
+          fmt::join(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(std::min(known.size(), kMostListed)),
+                    ", "));
     if (!unread.empty()) error.notes.push_back(fmt::format("a function whose name Hone cannot read: {}", unread));
     return fail(std::move(error));
   }

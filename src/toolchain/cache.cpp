@@ -86,8 +86,9 @@ void ArtifactCache::sweep(const std::string& own_key) const {
   }
 }
 
-Result<Artifact> ArtifactCache::publish(const std::string& key, const fs::path& scratch, Artifact artifact, ArtifactKind kind,
-                                        std::string_view bytes, const std::vector<std::string>& headers) const {
+Result<Artifact> ArtifactCache::publish(const std::string& key, const fs::path& scratch, Artifact artifact,
+                                        ArtifactKind kind, std::string_view bytes,
+                                        const std::vector<std::string>& headers) const {
   const fs::path made = scratch / "entry", place = entry(key);
   const std::string file = kind == ArtifactKind::shared_object ? "kernel.so" : "program";
   artifact.key = key;
@@ -95,17 +96,26 @@ Result<Artifact> ArtifactCache::publish(const std::string& key, const fs::path& 
   artifact.path = place / file;
   nlohmann::json stamps = nlohmann::json::object();
   for (const std::string& header : headers) stamps[header] = stamp_of(header);
-  const nlohmann::json meta = {{"schema", kSchema}, {"key", key}, {"file", file}, {"bytes", bytes.size()},
-                               {"sha256", artifact.sha256}, {"compiler", artifact.compiler}, {"command", artifact.command},
-                               {"log", artifact.log}, {"seconds", artifact.seconds}, {"headers", stamps}};
+  const nlohmann::json meta = {{"schema", kSchema},
+                               {"key", key},
+                               {"file", file},
+                               {"bytes", bytes.size()},
+                               {"sha256", artifact.sha256},
+                               {"compiler", artifact.compiler},
+                               {"command", artifact.command},
+                               {"log", artifact.log},
+                               {"seconds", artifact.seconds},
+                               {"headers", stamps}};
   HONE_CHECK(make_dirs(made));
   HONE_CHECK(make_dirs(place.parent_path()));
   HONE_CHECK(write_file_atomic(made / file, bytes, kind == ArtifactKind::executable ? 0555 : 0444));
-  HONE_CHECK(write_file_atomic(made / "meta.json", meta.dump(1, ' ', false, nlohmann::json::error_handler_t::replace), 0444));
+  HONE_CHECK(
+      write_file_atomic(made / "meta.json", meta.dump(1, ' ', false, nlohmann::json::error_handler_t::replace), 0444));
   // What may lie there is broken or stale (find() said so under the lock); a rename replaces only empty folders.
   ::rename(place.c_str(), (scratch / "replaced").c_str());
   if (::rename(made.c_str(), place.c_str()) != 0)
-    return fail(make_error(ErrorKind::io, "cannot write {}: {}", place.string(), std::strerror(errno)).at({place.string()}));
+    return fail(
+        make_error(ErrorKind::io, "cannot write {}: {}", place.string(), std::strerror(errno)).at({place.string()}));
   sync_folder(place.parent_path());
   return artifact;
 }

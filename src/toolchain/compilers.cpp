@@ -24,13 +24,16 @@ std::string path_of(const std::string& name) {
 
 Result<Compiler> find_compiler(const std::string& name) {
   if (name != "g++" && name != "clang++")
-    return fail(make_error(ErrorKind::no_compiler, "{} is not a compiler that Hone knows", name).with_hint("use g++ or clang++"));
+    return fail(make_error(ErrorKind::no_compiler, "{} is not a compiler that Hone knows", name)
+                    .with_hint("use g++ or clang++"));
   const std::string path = path_of(name);
   struct stat info = {};
   if (path.empty() || ::stat(path.c_str(), &info) != 0)
-    return fail(make_error(ErrorKind::no_compiler, "{} was not found in /usr/bin or /usr/local/bin", name)
-                    .with_hint(name == "g++" ? "install it: apt-get install g++" : "install it: apt-get install clang"));
-  const std::string stamp = fmt::format("{}\n{}\n{}.{:09}", path, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+    return fail(
+        make_error(ErrorKind::no_compiler, "{} was not found in /usr/bin or /usr/local/bin", name)
+            .with_hint(name == "g++" ? "install it: apt-get install g++" : "install it: apt-get install clang"));
+  const std::string stamp =
+      fmt::format("{}\n{}\n{}.{:09}", path, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
 
   static std::mutex mutex;
   static std::map<std::string, Compiler> known;   // by stamp
@@ -59,7 +62,8 @@ const std::string& native_target() {
     // The first processor's block. Its clock moves from read to read and is left out.
     std::istringstream lines(cpuinfo ? *cpuinfo : std::string());
     for (std::string line; std::getline(lines, line) && !line.empty();)
-      for (const char* key : {"vendor_id", "cpu family", "model", "stepping", "cache size", "flags", "Features", "CPU "})
+      for (const char* key :
+           {"vendor_id", "cpu family", "model", "stepping", "cache size", "flags", "Features", "CPU "})
         if (line.starts_with(key)) {
           hash.add(line);
           break;

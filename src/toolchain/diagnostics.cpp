@@ -70,12 +70,15 @@ std::optional<Message> located(std::string_view line) {
   return std::nullopt;
 }
 
-bool of_candidate(const Place& place) { return !place.file.starts_with('/') && !place.file.starts_with(kGenerated) && place.file != kKernelNames; }
+bool of_candidate(const Place& place) {
+  return !place.file.starts_with('/') && !place.file.starts_with(kGenerated) && place.file != kKernelNames;
+}
 
 // "In file included from kernel.cpp:3:" and "                 from kernel.cpp:3,"
 std::optional<Place> included_from(std::string_view line) {
   const std::size_t at = line.find("from ");
-  if (at == std::string_view::npos || (!line.starts_with("In file included ") && line.find_first_not_of(' ') != at)) return std::nullopt;
+  if (at == std::string_view::npos || (!line.starts_with("In file included ") && line.find_first_not_of(' ') != at))
+    return std::nullopt;
   line.remove_prefix(at + 5);
   while (!line.empty() && (line.back() == ',' || line.back() == ':')) line.remove_suffix(1);
   const std::size_t colon = line.find(':');
@@ -114,8 +117,10 @@ Error compile_error(const CompilerMessages& messages) {
         first = message;
         return true;
       }
-      if (message && of_candidate(message->place) && message->text.starts_with("required from")) context = message->place;
-      if (const std::size_t at = line.find("undefined reference"); at != std::string::npos && !message) loose = clean(line.substr(at));
+      if (message && of_candidate(message->place) && message->text.starts_with("required from"))
+        context = message->place;
+      if (const std::size_t at = line.find("undefined reference"); at != std::string::npos && !message)
+        loose = clean(line.substr(at));
       if (loose.empty() && line.find("error: ") != std::string::npos) loose = clean(line);
       if (message && message->severity == "warning") return true;
     }
@@ -140,11 +145,13 @@ Error compile_error(const CompilerMessages& messages) {
   } else if (first->place.file == kKernelNames) {
     const auto index = static_cast<std::size_t>(first->place.line) - 1;
     const std::string kernel = index < messages.kernels.size() ? messages.kernels[index] : "?";
-    const bool several = first->text.find("deduce") != std::string::npos || first->text.find("ambiguous") != std::string::npos ||
+    const bool several = first->text.find("deduce") != std::string::npos ||
+                         first->text.find("ambiguous") != std::string::npos ||
                          first->text.find("incompatible initializer") != std::string::npos;
     error.kind = ErrorKind::kernel_name;
     error.message = several ? fmt::format("`{}` names no single function in {}", kernel, messages.entry)
-                            : fmt::format("`{}` names no function{} in {}", kernel, kernel.ends_with('>') ? " template" : "", messages.entry);
+                            : fmt::format("`{}` names no function{} in {}", kernel,
+                                          kernel.ends_with('>') ? " template" : "", messages.entry);
     error.place.file = messages.entry;
     error.hint = "check the name, its namespace and its template arguments in the plan's launch()";
     notes.insert(notes.begin(), first->text);
@@ -152,7 +159,8 @@ Error compile_error(const CompilerMessages& messages) {
     error.message = first->text;
     error.place = first->place;
     if (!of_candidate(first->place) && context.line > 0) {
-      notes.insert(notes.begin(), fmt::format("{}:{}:{}: the error lies in this header", first->place.file, first->place.line, first->place.column));
+      notes.insert(notes.begin(), fmt::format("{}:{}:{}: the error lies in this header", first->place.file,
+                                              first->place.line, first->place.column));
       error.place = context;
     }
   }

@@ -30,7 +30,8 @@ Result<> check_kernel_name(std::string_view name) {
   for (std::size_t i = 0; i < name.size(); ++i) {
     const char c = name[i];
     if (is_letter(c) || is_digit(c)) {
-      if (is_digit(c) && open.empty() && !word_before) return fail(bad_name(name, i, "a digit where a name must begin"));
+      if (is_digit(c) && open.empty() && !word_before)
+        return fail(bad_name(name, i, "a digit where a name must begin"));
       word_before = true;
     } else if (c == ':') {
       if (i + 1 >= name.size() || name[i + 1] != ':') return fail(bad_name(name, i, "a single `:`"));
@@ -88,7 +89,8 @@ KernelName split_kernel_name(std::string_view name) {
   for (std::size_t i = start; i < name.size(); ++i) {
     const char c = name[i];
     if ((c == ',' && depth == 0) || i + 1 == name.size()) {
-      if (const auto part = trimmed(name.substr(start, i - start)); !part.empty() || c == ',') out.arguments.emplace_back(part);
+      if (const auto part = trimmed(name.substr(start, i - start)); !part.empty() || c == ',')
+        out.arguments.emplace_back(part);
       start = i + 1;
     } else if (c == '<' || c == '(') {
       ++depth;

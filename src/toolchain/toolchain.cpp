@@ -35,23 +35,28 @@ bool is_identifier(std::string_view name) {
 
 Result<> check_request(const CompileRequest& request) {
   for (const auto& [path, bytes] : request.sources)
-    if (path.empty() || path.starts_with('/') || fs::path(path).lexically_normal().generic_string() != path || path.starts_with(".."))
+    if (path.empty() || path.starts_with('/') || fs::path(path).lexically_normal().generic_string() != path ||
+        path.starts_with(".."))
       return fail(ErrorKind::contract, "source file name `{}` is not a plain relative path", path);
-  if (!request.sources.contains(request.entry)) return fail(ErrorKind::not_found, "{} is not among the sources", request.entry);
+  if (!request.sources.contains(request.entry))
+    return fail(ErrorKind::not_found, "{} is not among the sources", request.entry);
   for (const auto& [name, value] : request.defines) {
     if (!is_identifier(name)) return fail(ErrorKind::contract, "macro name `{}` is not an identifier", name);
-    if (value.size() > 1024 || std::any_of(value.begin(), value.end(), [](char c) { return c == '\n' || c == '\0' || c == '\r'; }))
+    if (value.size() > 1024 ||
+        std::any_of(value.begin(), value.end(), [](char c) { return c == '\n' || c == '\0' || c == '\r'; }))
       return fail(ErrorKind::contract, "the value of macro {} is too long or holds a line break", name);
   }
   for (const std::string& kernel : request.instantiate) HONE_CHECK(check_kernel_name(kernel));
   if (request.trusted) return {};
-  if (!request.link.empty()) return fail(ErrorKind::forbidden, "a candidate cannot link libraries ({})", request.link[0]);
+  if (!request.link.empty())
+    return fail(ErrorKind::forbidden, "a candidate cannot link libraries ({})", request.link[0]);
   const auto& allowed = Toolchain::allowed_flags();
   for (const std::string& flag : request.flags)
     if (std::find(allowed.begin(), allowed.end(), flag) == allowed.end()) {
       const std::string near = nearest(flag, allowed);
       return fail(make_error(ErrorKind::forbidden, "compiler flag {} is not allowed", flag)
-                      .with_hint(near.empty() ? "docs/candidate.md lists the allowed flags" : fmt::format("did you mean {}?", near)));
+                      .with_hint(near.empty() ? "docs/candidate.md lists the allowed flags"
+                                              : fmt::format("did you mean {}?", near)));
     }
   return {};
 }
@@ -65,8 +70,11 @@ std::vector<std::string> compile_flags(const CompileRequest& request, const Comp
   if (request.native) flags.insert(flags.end(), {"-march=native", "-fno-semantic-interposition"});
   if (request.kind == ArtifactKind::shared_object) flags.insert(flags.end(), {"-g1", "-fPIC"});
   flags.insert(flags.end(), {"-pipe", "-ftemplate-depth=900"});
-  if (compiler.is_clang()) flags.insert(flags.end(), {"-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=20"});
-  else flags.insert(flags.end(), {"-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-fmax-errors=20", "-frandom-seed=hone"});
+  if (compiler.is_clang())
+    flags.insert(flags.end(), {"-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=20"});
+  else
+    flags.insert(flags.end(),
+                 {"-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-fmax-errors=20", "-frandom-seed=hone"});
   for (const auto& [name, value] : request.defines) flags.push_back("-D" + name + "=" + value);
   flags.insert(flags.end(), request.flags.begin(), request.flags.end());
   return flags;
@@ -75,7 +83,8 @@ std::vector<std::string> compile_flags(const CompileRequest& request, const Comp
 std::vector<std::string> link_flags(const CompileRequest& request) {
   // now: no lazy binding inside a timed call. defs: an undefined function is an error here, with its place.
   if (request.kind == ArtifactKind::executable) return {"-static", "-s"};
-  std::vector<std::string> flags = {"-shared", "-static-libstdc++", "-static-libgcc", "-Wl,-z,defs,-z,now", "-Wl,--exclude-libs,ALL"};
+  std::vector<std::string> flags = {"-shared", "-static-libstdc++", "-static-libgcc", "-Wl,-z,defs,-z,now",
+                                    "-Wl,--exclude-libs,ALL"};
   flags.insert(flags.end(), request.link.begin(), request.link.end());
   return flags;
 }
@@ -89,7 +98,8 @@ std::string instantiating_source(const CompileRequest& request) {
 }
 
 bool mentions(std::string_view text, std::initializer_list<std::string_view> words) {
-  return std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return text.find(word) != std::string_view::npos; });
 }
 
 // A scratch file: no sync, a crash leaves nothing that anybody reads.
@@ -114,26 +124,31 @@ Result<> step_error(const StepResult& step, const CompileRequest& request) {
   const std::uint64_t dropped = outcome.out_dropped + outcome.err_dropped;
   const Place first = first_place(step.messages);
   if (outcome.flooded || dropped > kFlood) {
-    Error error = make_error(ErrorKind::output_limit, "the compiler printed more than {} for {}", format_bytes(kKeptOutput), request.entry);
+    Error error = make_error(ErrorKind::output_limit, "the compiler printed more than {} for {}",
+                             format_bytes(kKeptOutput), request.entry);
     error.notes.push_back(fmt::format("truncated: {} bytes dropped", dropped));
     return fail(std::move(error).at(first).with_hint("remove the messages; the first one is at the place given"));
   }
   if (outcome.cancelled) return fail(ErrorKind::cancelled, "compiling {} was cancelled", request.entry);
   const std::string_view text = step.messages.text;
   if (outcome.timed_out || outcome.signal == SIGXCPU || mentions(text, {"CPU time limit exceeded"}))
-    return fail(make_error(ErrorKind::timeout, "compiling {} took longer than {}", request.entry, format_duration(request.timeout_s))
+    return fail(make_error(ErrorKind::timeout, "compiling {} took longer than {}", request.entry,
+                           format_duration(request.timeout_s))
                     .at({request.entry})
                     .with_hint("fewer template instantiations or less unrolling compile faster"));
   if (outcome.ok()) return {};
   if (mentions(text, {"No space left on device", "Disk quota exceeded"}))
     return fail(make_error(ErrorKind::io, "no space is left for the compiler's output")
                     .with_hint("free some space, or set HONE_HOME to a folder on another disk"));
-  if (mentions(text, {"out of memory", "virtual memory exhausted", "Cannot allocate memory", "std::bad_alloc", "Killed signal terminated program"}) ||
+  if (mentions(text, {"out of memory", "virtual memory exhausted", "Cannot allocate memory", "std::bad_alloc",
+                      "Killed signal terminated program"}) ||
       outcome.signal == SIGKILL)
-    return fail(make_error(ErrorKind::out_of_memory, "the compiler reached the memory limit of {} on {}", format_bytes(request.memory_bytes), request.entry)
+    return fail(make_error(ErrorKind::out_of_memory, "the compiler reached the memory limit of {} on {}",
+                           format_bytes(request.memory_bytes), request.entry)
                     .at({request.entry}));
   if (mentions(text, {"File size limit exceeded"}) || outcome.signal == SIGXFSZ)
-    return fail(make_error(ErrorKind::output_limit, "the compiler's output for {} is too large", request.entry).at({request.entry}));
+    return fail(make_error(ErrorKind::output_limit, "the compiler's output for {} is too large", request.entry)
+                    .at({request.entry}));
   Error error = compile_error(step.messages);
   if (outcome.signal != 0) error.notes.push_back(fmt::format("the compiler died of signal {}", outcome.signal));
   return fail(std::move(error));
@@ -148,24 +163,65 @@ std::string hash_of(const SourceTree& sources) {
 }
 
 const std::vector<std::string>& Toolchain::allowed_flags() {
-  static const std::vector<std::string> flags = {
-      "-O1", "-O2", "-O3", "-Ofast", "-ffast-math", "-fno-fast-math", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros",
-      "-fassociative-math", "-freciprocal-math", "-ffinite-math-only", "-funsafe-math-optimizations", "-ffp-contract=fast",
-      "-ffp-contract=off", "-funroll-loops", "-fno-unroll-loops", "-ftree-vectorize", "-fno-tree-vectorize", "-fno-tree-slp-vectorize",
-      "-fvect-cost-model=unlimited", "-fvect-cost-model=dynamic", "-mprefer-vector-width=128", "-mprefer-vector-width=256",
-      "-mprefer-vector-width=512", "-mavx2", "-mfma", "-mno-avx512f", "-fomit-frame-pointer", "-fno-exceptions", "-fno-rtti",
-      "-fstrict-aliasing", "-fno-strict-aliasing", "-fwrapv", "-fno-schedule-insns", "-fschedule-insns", "-fno-schedule-insns2",
-      "-fno-ivopts", "-fno-prefetch-loop-arrays", "-fprefetch-loop-arrays", "-finline-functions", "-fno-inline", "-falign-loops=32",
-      "-falign-loops=64", "-fno-peel-loops", "-fgcse-las", "-fipa-pta", "-Wall", "-Wextra"};
+  static const std::vector<std::string> flags = {"-O1",
+                                                 "-O2",
+                                                 "-O3",
+                                                 "-Ofast",
+                                                 "-ffast-math",
+                                                 "-fno-fast-math",
+                                                 "-fno-math-errno",
+                                                 "-fno-trapping-math",
+                                                 "-fno-signed-zeros",
+                                                 "-fassociative-math",
+                                                 "-freciprocal-math",
+                                                 "-ffinite-math-only",
+                                                 "-funsafe-math-optimizations",
+                                                 "-ffp-contract=fast",
+                                                 "-ffp-contract=off",
+                                                 "-funroll-loops",
+                                                 "-fno-unroll-loops",
+                                                 "-ftree-vectorize",
+                                                 "-fno-tree-vectorize",
+                                                 "-fno-tree-slp-vectorize",
+                                                 "-fvect-cost-model=unlimited",
+                                                 "-fvect-cost-model=dynamic",
+                                                 "-mprefer-vector-width=128",
+                                                 "-mprefer-vector-width=256",
+                                                 "-mprefer-vector-width=512",
+                                                 "-mavx2",
+                                                 "-mfma",
+                                                 "-mno-avx512f",
+                                                 "-fomit-frame-pointer",
+                                                 "-fno-exceptions",
+                                                 "-fno-rtti",
+                                                 "-fstrict-aliasing",
+                                                 "-fno-strict-aliasing",
+                                                 "-fwrapv",
+                                                 "-fno-schedule-insns",
+                                                 "-fschedule-insns",
+                                                 "-fno-schedule-insns2",
+                                                 "-fno-ivopts",
+                                                 "-fno-prefetch-loop-arrays",
+                                                 "-fprefetch-loop-arrays",
+                                                 "-finline-functions",
+                                                 "-fno-inline",
+                                                 "-falign-loops=32",
+                                                 "-falign-loops=64",
+                                                 "-fno-peel-loops",
+                                                 "-fgcse-las",
+                                                 "-fipa-pta",
+                                                 "-Wall",
+                                                 "-Wextra"};
   return flags;
 }
 
 Result<Toolchain> Toolchain::create(const Sandbox& sandbox, const fs::path& cache, const fs::path& include_dir) {
   std::error_code code;
-  const fs::path include = fs::canonical(include_dir, code);   // a build tree's is a link, which a jail would not follow
+  const fs::path include = fs::canonical(include_dir, code);  // a build tree's is a link, which a jail would not follow
   if (code || !fs::exists(include / "hone/kernel.h", code))
-    return fail(make_error(ErrorKind::environment, "Hone's headers are missing: no hone/kernel.h in {}", include_dir.string())
-                    .with_hint("copy share/hone together with the binary, or set HONE_SHARE"));
+    return fail(
+        make_error(ErrorKind::environment, "Hone's headers are missing: no hone/kernel.h in {}", include_dir.string())
+            .with_hint("copy share/hone together with the binary, or set HONE_SHARE"));
   HONE_CHECK(make_dirs(cache));
   return Toolchain(sandbox, fs::absolute(cache, code), include);
 }
@@ -181,7 +237,8 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
   hash.add(kKeyVersion).add(compiler.identity).add(hash_of(headers)).add(hash_of(request.sources)).add(request.entry);
   // What was compiled without isolation is not served where isolation is asked for.
   hash.add(sandbox_->mode() == SandboxMode::on ? "jailed" : "open");
-  hash.add(request.native ? native_target() : "portable").add(request.kind == ArtifactKind::executable ? "executable" : "shared_object");
+  hash.add(request.native ? native_target() : "portable")
+      .add(request.kind == ArtifactKind::executable ? "executable" : "shared_object");
   for (const auto* list : {&flags, &linking, &request.instantiate}) {
     hash.add(std::to_string(list->size()));
     for (const std::string& each : *list) hash.add(each);
@@ -226,14 +283,20 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
     jail.argv = std::move(argv);
     HONE_TRY(ProcessOutcome outcome, sandbox_->run(jail));
     StepResult step{std::move(outcome), {}};
-    step.messages = {step.outcome.err + step.outcome.out, {at.src + "/", at.include + "/", at.out + "/"}, request.instantiate, request.entry};
+    step.messages = {step.outcome.err + step.outcome.out,
+                     {at.src + "/", at.include + "/", at.out + "/"},
+                     request.instantiate,
+                     request.entry};
     HONE_CHECK(step_error(step, request));
     return step;
   };
 
-  std::vector<std::string> argv = {compiler.info.path, "-c", unit, "-o", at.out + "/unit.o", "-MD", "-MF", at.out + "/unit.d",
-                                   "-I" + at.include, "-iquote", at.src};
-  if (!jailed) argv.insert(argv.end(), {"-ffile-prefix-map=" + at.src + "=" + inside.src, "-ffile-prefix-map=" + at.include + "=" + inside.include});
+  std::vector<std::string> argv = {compiler.info.path, "-c",      unit,  "-o",
+                                   at.out + "/unit.o", "-MD",     "-MF", at.out + "/unit.d",
+                                   "-I" + at.include,  "-iquote", at.src};
+  if (!jailed)
+    argv.insert(argv.end(), {"-ffile-prefix-map=" + at.src + "=" + inside.src,
+                             "-ffile-prefix-map=" + at.include + "=" + inside.include});
   argv.insert(argv.end(), flags.begin(), flags.end());
   HONE_TRY(const StepResult compiled, run_step(argv));
   std::vector<std::string> link = {compiler.info.path, at.out + "/unit.o", "-o", at.out + "/artifact"};
@@ -250,12 +313,14 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
   std::error_code code;
   for (const char* file : {"artifact", "unit.d"})
     if (!fs::is_regular_file(fs::symlink_status(out / file, code)))
-      return fail(make_error(ErrorKind::compile, "the compiler left no {} for {}", file, request.entry).at({request.entry}));
+      return fail(
+          make_error(ErrorKind::compile, "the compiler left no {} for {}", file, request.entry).at({request.entry}));
   HONE_TRY(const std::string bytes, read_file(out / "artifact", kLargestArtifact));
   HONE_TRY(const std::string dependencies, read_file(out / "unit.d", std::size_t{4} << 20));
   std::vector<std::string> system;
   for (std::string& header : system_headers(dependencies))
-    if (!header.starts_with(at.src + "/") && !header.starts_with(at.include + "/") && !header.starts_with(at.out + "/")) system.push_back(std::move(header));
+    if (!header.starts_with(at.src + "/") && !header.starts_with(at.include + "/") && !header.starts_with(at.out + "/"))
+      system.push_back(std::move(header));
   return cache.publish(key, scratch, std::move(artifact), request.kind, bytes, system);
 }
 

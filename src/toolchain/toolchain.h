@@ -28,7 +28,7 @@ struct CompileRequest {
   SourceTree sources;
   std::string entry;                                        // "kernel.cpp"
   std::vector<std::pair<std::string, std::string>> defines; // -Dname=value
-  std::vector<std::string> instantiate;                     // template-ids whose address is taken after the source: "gemm<3, 4>"
+  std::vector<std::string> instantiate;  // template-ids whose address is taken after the source: "gemm<3, 4>"
   std::string compiler = "g++";                             // g++ or clang++
   std::vector<std::string> flags;                           // checked against the allow-list, unless trusted
   std::vector<std::string> link;                            // trusted only: "-ldnnl"

@@ -14,10 +14,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   hone::ProblemShape problem;
-  problem.tensors = {{"x", hone::DType::f32, hone::TensorRole::input, {8}, {1}}, {"y", hone::DType::f32, hone::TensorRole::output, {8}, {1}}};
+  problem.tensors = {{"x", hone::DType::f32, hone::TensorRole::input, {8}, {1}},
+                     {"y", hone::DType::f32, hone::TensorRole::output, {8}, {1}}};
   hone::PlanLaunch launch;
   launch.kernel = "scale<4>";
-  launch.args = {{hone::ArgKind::tensor, "x", 0, 0}, {hone::ArgKind::tensor, "y", 0, 0}, {hone::ArgKind::i64, "", 0, 8}};
+  launch.args = {
+      {hone::ArgKind::tensor, "x", 0, 0}, {hone::ArgKind::tensor, "y", 0, 0}, {hone::ArgKind::i64, "", 0, 8}};
   (void)hone::resolve_kernel(bytes, launch, problem);
   return 0;
 }

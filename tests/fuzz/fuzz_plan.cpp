@@ -14,7 +14,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   hone::ProblemShape problem;
   problem.workload = "w";
   problem.device = "cpu";
-  problem.tensors = {{"x", hone::DType::f32, hone::TensorRole::input, {8}, {1}}, {"y", hone::DType::f32, hone::TensorRole::output, {8}, {1}}};
+  problem.tensors = {{"x", hone::DType::f32, hone::TensorRole::input, {8}, {1}},
+                     {"y", hone::DType::f32, hone::TensorRole::output, {8}, {1}}};
   hone::ProgramLimits limits;
   limits.max_workspace_bytes = limits.max_shared_bytes = 1 << 20;
   for (const bool gpu : {false, true}) {

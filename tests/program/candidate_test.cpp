@@ -9,7 +9,8 @@ namespace {
 
 fs::path folder_with(const std::string& name, const std::string& yaml) {
   const fs::path folder = scratch(name);
-  for (const auto& [file, text] : {std::pair<std::string, std::string>{"kernel.cpp", "int k;\n"}, {"plan.cpp", "int p;\n"}})
+  for (const auto& [file, text] :
+       {std::pair<std::string, std::string>{"kernel.cpp", "int k;\n"}, {"plan.cpp", "int p;\n"}})
     EXPECT_TRUE(write_file_atomic(folder / file, text).has_value());
   if (!yaml.empty()) {
     EXPECT_TRUE(write_file_atomic(folder / "candidate.yaml", yaml).has_value());
@@ -75,7 +76,8 @@ constraints:
   std::size_t allowed = 0;
   for (const std::string& bx : candidate->parameters[0].values)
     for (const std::string& by : candidate->parameters[1].values)
-      for (const std::string& u : candidate->parameters[2].values) allowed += candidate->with({{"bx", bx}, {"by", by}, {"u", u}}) ? 1u : 0u;
+      for (const std::string& u : candidate->parameters[2].values)
+        allowed += candidate->with({{"bx", bx}, {"by", by}, {"u", u}}) ? 1u : 0u;
   EXPECT_EQ(allowed, 15u);
 }
 

@@ -31,7 +31,8 @@ void everything(const hone::Problem& problem, hone::Plan& plan) {
       .shared(1024).cluster({2, 1, 1}).cooperative().programmatic_dependent_launch().max_registers(64);
   plan.launch(same, "k\"\\\x01", {1});
   plan.launch(two, "j", {1});
-  if (x.alignment != 128 || x.dtype != "bf16" || x.role != "input" || problem.workers != 3 || problem.device != "cpu") throw 1;
+  if (x.alignment != 128 || x.dtype != "bf16" || x.role != "input") throw 1;
+  if (problem.workers != 3 || problem.device != "cpu") throw 2;
 }
 }
 void plan(const hone::Problem& problem, hone::Plan& plan) {
@@ -82,7 +83,8 @@ class Evaluate : public ToolchainTest {
   }
 
   // Evaluated for workloads w0, w1, ... with M = 100, 101, ...
-  Result<std::vector<Result<Plan>>> plans(const std::string& which, std::size_t count = 3, const std::string& source = kPlan) {
+  Result<std::vector<Result<Plan>>> plans(const std::string& which, std::size_t count = 3,
+                                          const std::string& source = kPlan) {
     Candidate candidate;
     candidate.name = "c";
     candidate.values = {{"TILE", "8"}, {"ORDER", "rows"}, {"CASE", which}};
@@ -94,7 +96,8 @@ class Evaluate : public ToolchainTest {
       problem.device = "cpu";
       problem.workers = 3;
       problem.axes = {{"M", 100 + static_cast<std::int64_t>(i)}};
-      problem.tensors = {{"x", DType::bf16, TensorRole::input, {5, 7}, {16, 1}, 128}, {"y", DType::f32, TensorRole::output, {5}, {1}, 64}};
+      problem.tensors = {{"x", DType::bf16, TensorRole::input, {5, 7}, {16, 1}, 128},
+                         {"y", DType::f32, TensorRole::output, {5}, {1}, 64}};
       problems.push_back(std::move(problem));
     }
     return evaluate_plans(candidate, problems, *toolchain_, *sandbox_);
@@ -112,7 +115,8 @@ TEST_F(Evaluate, EverythingThatAPlanCanSayArrives) {
   HONE_ASSERT_OK((*result)[0]);
   const Plan& plan = *(*result)[0];
   ASSERT_EQ(plan.modules.size(), 2u) << "equal calls share a module";
-  EXPECT_EQ(plan.modules[0].defines, (std::vector<std::pair<std::string, std::string>>{{"TILE", "8"}, {"ORDER", "rows"}}));
+  EXPECT_EQ(plan.modules[0].defines,
+            (std::vector<std::pair<std::string, std::string>>{{"TILE", "8"}, {"ORDER", "rows"}}));
   EXPECT_EQ(plan.workspaces.at(0).bytes, 80);
   EXPECT_TRUE(plan.workspaces.at(0).zeroed);
   EXPECT_EQ(plan.tensor_maps.at(0).swizzle, "128B");
@@ -128,7 +132,8 @@ TEST_F(Evaluate, EverythingThatAPlanCanSayArrives) {
   EXPECT_TRUE(launch.cooperative && launch.programmatic_dependent_launch);
   std::vector<std::string> kinds;
   for (const PlanArg& arg : launch.args) kinds.emplace_back(name_of(arg.kind));
-  EXPECT_EQ(kinds, (std::vector<std::string>{"tensor", "workspace", "tensor_map", "i32", "u32", "i64", "u64", "f32", "f64"}));
+  EXPECT_EQ(kinds,
+            (std::vector<std::string>{"tensor", "workspace", "tensor_map", "i32", "u32", "i64", "u64", "f32", "f64"}));
   EXPECT_EQ(launch.args[3].bits, 0xfffffffbu);
   EXPECT_EQ(launch.args[5].bits, static_cast<std::uint64_t>(-6));
   EXPECT_EQ(launch.args[6].bits, ~std::uint64_t{0});
@@ -144,8 +149,11 @@ TEST_F(Evaluate, WhatIsThrownIsToldForThatWorkloadOnly) {
   ASSERT_EQ(result->size(), 8u);
   EXPECT_EQ(says((*result)[0]), "plan: plan evaluation for workload w0: no axis is called `N`; there is: M");
   EXPECT_EQ(says((*result)[1]), "plan: plan evaluation for workload w1: no tensor is called `z`; there is: x, y");
-  EXPECT_EQ(says((*result)[2]), "plan: plan evaluation for workload w2: parameter `ORDER` is `rows`, not a number; read it with param_text");
-  EXPECT_EQ(says((*result)[3]), "plan: plan evaluation for workload w3: the candidate does not support it: M must be even  X");
+  EXPECT_EQ(
+      says((*result)[2]),
+      "plan: plan evaluation for workload w2: parameter `ORDER` is `rows`, not a number; read it with param_text");
+  EXPECT_EQ(says((*result)[3]),
+            "plan: plan evaluation for workload w3: the candidate does not support it: M must be even  X");
   EXPECT_EQ(says((*result)[4]), "plan: plan evaluation for workload w4: an exception that is no std::exception");
   EXPECT_EQ(says((*result)[5]), "plan: plan evaluation for workload w5: own words");
   EXPECT_EQ(says((*result)[6]).substr(0, 14), "out_of_memory:");
@@ -156,7 +164,8 @@ TEST_F(Evaluate, ADeathCostsOneWorkloadAndTheOthersGoOn) {
   const auto crashed = plans("crash");
   HONE_ASSERT_OK(crashed);
   EXPECT_EQ(says((*crashed)[0]), "ok");
-  EXPECT_EQ(says((*crashed)[1]).substr(0, 71), "crash: plan evaluation for workload w1: it died of signal 11 (Segmentat");
+  EXPECT_EQ(says((*crashed)[1]).substr(0, 71),
+            "crash: plan evaluation for workload w1: it died of signal 11 (Segmentat");
   EXPECT_EQ(says((*crashed)[2]), "ok");
 
   const auto endless = plans("endless");
@@ -173,7 +182,8 @@ TEST_F(Evaluate, ADeathCostsOneWorkloadAndTheOthersGoOn) {
   const auto aborted = plans("abort", 6);
   HONE_ASSERT_OK(aborted);
   EXPECT_EQ(says((*aborted)[2]).substr(0, 6), "crash:");
-  EXPECT_EQ(says((*aborted)[3]), "plan: plan evaluation for workload w3: not tried, since the program died for 3 workloads before");
+  EXPECT_EQ(says((*aborted)[3]),
+            "plan: plan evaluation for workload w3: not tried, since the program died for 3 workloads before");
 
   const auto deep = plans("deep", 1);
   HONE_ASSERT_OK(deep);
@@ -190,7 +200,8 @@ TEST_F(Evaluate, WhatAPlanPrintsIsNoAnswer) {
 TEST_F(Evaluate, FloodsAndHugePlansAreCut) {
   const auto flood = plans("flood", 2);
   HONE_ASSERT_OK(flood);
-  EXPECT_TRUE(says((*flood)[0]).starts_with("output_limit:") || says((*flood)[0]).starts_with("timeout:")) << says((*flood)[0]);
+  EXPECT_TRUE(says((*flood)[0]).starts_with("output_limit:") || says((*flood)[0]).starts_with("timeout:"))
+      << says((*flood)[0]);
   EXPECT_EQ(says((*flood)[1]), "ok");
   const auto huge = plans("huge");
   HONE_ASSERT_OK(huge);
@@ -209,7 +220,8 @@ TEST_F(Evaluate, TheJailHoldsNeitherFilesNorNetworkNorProcesses) {
 }
 
 TEST_F(Evaluate, APlanThatDoesNotCompileIsLocated) {
-  const auto bad = plans("", 1, "#include <hone/plan.h>\n\nvoid plan(const hone::Problem&, hone::Plan&) {\n\n  missing();\n}\n");
+  const auto bad =
+      plans("", 1, "#include <hone/plan.h>\n\nvoid plan(const hone::Problem&, hone::Plan&) {\n\n  missing();\n}\n");
   HONE_EXPECT_ERROR(bad, compile);
   EXPECT_EQ(bad.error().place.file, "plan.cpp");
   EXPECT_EQ(bad.error().place.line, 5);

@@ -18,7 +18,8 @@ ProblemShape problem() {
   out.workload = "w0";
   out.device = "cpu";
   out.axes = {{"M", 128}};
-  out.tensors = {{"x", DType::f32, TensorRole::input, {128, 64}, {64, 1}}, {"y", DType::f32, TensorRole::output, {128, 64}, {64, 1}},
+  out.tensors = {{"x", DType::f32, TensorRole::input, {128, 64}, {64, 1}},
+                 {"y", DType::f32, TensorRole::output, {128, 64}, {64, 1}},
                  {"state", DType::f32, TensorRole::persistent, {64}, {1}}};
   return out;
 }
@@ -37,8 +38,10 @@ std::string judged(const std::string&, const std::string& input) {
   nlohmann::json base = nlohmann::json::parse(R"({"schema": "hone.plan/1",
     "modules": [{"source": "kernel.cpp", "defines": [{"name": "TILE", "value": "4"}]}],
     "workspaces": [{"name": "packed", "bytes": 4096, "zeroed": false}], "tensor_maps": [],
-    "launches": [{"kind": "launch", "module": 0, "kernel": "scale<4>", "grid": {"x": 32, "y": 1, "z": 1}, "block": {"x": 1, "y": 1, "z": 1},
-      "args": [{"kind": "tensor", "tensor": "x"}, {"kind": "tensor", "tensor": "y"}, {"kind": "workspace", "index": 0}, {"kind": "i64", "value": 128}]}]})");
+    "launches": [{"kind": "launch", "module": 0, "kernel": "scale<4>",
+      "grid": {"x": 32, "y": 1, "z": 1}, "block": {"x": 1, "y": 1, "z": 1},
+      "args": [{"kind": "tensor", "tensor": "x"}, {"kind": "tensor", "tensor": "y"}, 
+               {"kind": "workspace", "index": 0}, {"kind": "i64", "value": 128}]}]})");
   std::string text = input;
   if (input.starts_with("launch ")) {
     base["launches"][0].merge_patch(nlohmann::json::parse(input.substr(7)));
@@ -102,20 +105,28 @@ PlanArg arg_gen() {
   PlanArg arg;
   arg.kind = static_cast<ArgKind>(*rc::gen::inRange(0, 9));
   if (arg.kind == ArgKind::tensor) arg.tensor = name_gen();
-  else if (arg.kind == ArgKind::workspace || arg.kind == ArgKind::tensor_map) arg.index = *rc::gen::inRange<std::size_t>(0, 100);
-  else if (arg.kind == ArgKind::i32 || arg.kind == ArgKind::u32 || arg.kind == ArgKind::f32) arg.bits = *rc::gen::arbitrary<std::uint32_t>();
+  else if (arg.kind == ArgKind::workspace || arg.kind == ArgKind::tensor_map)
+    arg.index = *rc::gen::inRange<std::size_t>(0, 100);
+  else if (arg.kind == ArgKind::i32 || arg.kind == ArgKind::u32 || arg.kind == ArgKind::f32)
+    arg.bits = *rc::gen::arbitrary<std::uint32_t>();
   else arg.bits = *rc::gen::arbitrary<std::uint64_t>();
   return arg;
 }
 
-Extent3 extent_gen() { return {*rc::gen::arbitrary<std::int64_t>(), *rc::gen::arbitrary<std::int64_t>(), *rc::gen::arbitrary<std::int64_t>()}; }
+Extent3 extent_gen() {
+  return {*rc::gen::arbitrary<std::int64_t>(), *rc::gen::arbitrary<std::int64_t>(),
+          *rc::gen::arbitrary<std::int64_t>()};
+}
 
 Plan plan_gen() {
   auto count = [] { return *rc::gen::inRange(0, 4); };
   Plan plan;
   for (int i = count(); i > 0; --i) plan.modules.push_back({name_gen(), {{name_gen(), "\"\\\n\xc3\xa9" + name_gen()}}});
-  for (int i = count(); i > 0; --i) plan.workspaces.push_back({name_gen(), *rc::gen::arbitrary<std::int64_t>(), *rc::gen::arbitrary<bool>()});
-  for (int i = count(); i > 0; --i) plan.tensor_maps.push_back({name_gen(), name_gen(), {1, 2}, {*rc::gen::arbitrary<std::int64_t>()}, "none", "none", "zero"});
+  for (int i = count(); i > 0; --i)
+    plan.workspaces.push_back({name_gen(), *rc::gen::arbitrary<std::int64_t>(), *rc::gen::arbitrary<bool>()});
+  for (int i = count(); i > 0; --i)
+    plan.tensor_maps.push_back(
+        {name_gen(), name_gen(), {1, 2}, {*rc::gen::arbitrary<std::int64_t>()}, "none", "none", "zero"});
   for (int i = count(); i > 0; --i) {
     PlanLaunch launch;
     launch.module = *rc::gen::inRange<std::size_t>(0, 8);
@@ -157,9 +168,11 @@ TEST(Plan, HostileJson) {
   EXPECT_TRUE(plan_from_json(good).has_value());
   std::string many = R"({"schema":"hone.plan/1","modules":[)";
   for (int i = 0; i < 5000; ++i) many += i == 0 ? "0" : ",0";
-  for (const std::string& text : {std::string(), std::string("null"), std::string("[]"), deep, std::string("{\"a\":") + deep, std::string(2 << 20, ' '),
-                                  good + "x", std::string("\xff\xfe"), std::string("{\"schema\":\"\xff\"}"), many + "]}", std::string(good).replace(1, 0, "\"schema\":\"x\","),
-                                  std::string("{\"schema\":1e999}"), std::string("nan"), std::string(1, '\0')})
+  for (const std::string& text :
+       {std::string(), std::string("null"), std::string("[]"), deep, std::string("{\"a\":") + deep,
+        std::string(2 << 20, ' '), good + "x", std::string("\xff\xfe"), std::string("{\"schema\":\"\xff\"}"),
+        many + "]}", std::string(good).replace(1, 0, "\"schema\":\"x\","), std::string("{\"schema\":1e999}"),
+        std::string("nan"), std::string(1, '\0')})
     HONE_EXPECT_ERROR(plan_from_json(text), plan);
   for (std::size_t cut = 0; cut < good.size(); ++cut) EXPECT_FALSE(plan_from_json(good.substr(0, cut)).has_value());
 }

@@ -24,12 +24,13 @@ std::string standard_demangled(const std::string& mangled) {
 }
 
 TEST(Demangle, SaysWhatTheStandardLibrarySays) {
-  for (const char* mangled : {
-           "_Z5scaleRKN4hone5BlockEPKfPfl", "_Z4gemmILi3ELi4EEvRKN4hone5BlockEPKfS5_Pf", "_ZN4tile4gemmILi128EfEEvRKN4hone5BlockEPKT0_PS5_",
-           "_ZN12_GLOBAL__N_14gemmILi3EEEvRKN4hone5BlockE", "_ZL4gemmRKN4hone5BlockEPKNS_4bf16E", "_ZN1a1b1cILb1EEEvv",
-           "_Z1fILj3ELl4ELm5ELx6ELy7ELb0ELin8ELs9ELc97EEvv", "_Z1fIL4Mode1EEvv", "_Z1fISt4pairIiiES1_EvT_T0_", "_Z1fPKvPVfPrfRiOj", "_Z1fDv8_fDv16_d",
-           "_Z1fPPKPKc", "_Z1fmnoxyedgwabch", "_Z1fIJiflEEvRKN4hone5BlockE", "_Z1fILi1EJLi2ELi3EEEvv", "_Z1fN1a1bES0_NS_1cE", "_Z1fB5cxx11v",
-           "_ZN3FooIiE3runERKN4hone5BlockE", "_Z1fSt6vectorIfSaIfEE"}) {
+  for (const char* mangled :
+       {"_Z5scaleRKN4hone5BlockEPKfPfl", "_Z4gemmILi3ELi4EEvRKN4hone5BlockEPKfS5_Pf",
+        "_ZN4tile4gemmILi128EfEEvRKN4hone5BlockEPKT0_PS5_", "_ZN12_GLOBAL__N_14gemmILi3EEEvRKN4hone5BlockE",
+        "_ZL4gemmRKN4hone5BlockEPKNS_4bf16E", "_ZN1a1b1cILb1EEEvv", "_Z1fILj3ELl4ELm5ELx6ELy7ELb0ELin8ELs9ELc97EEvv",
+        "_Z1fIL4Mode1EEvv", "_Z1fISt4pairIiiES1_EvT_T0_", "_Z1fPKvPVfPrfRiOj", "_Z1fDv8_fDv16_d", "_Z1fPPKPKc",
+        "_Z1fmnoxyedgwabch", "_Z1fIJiflEEvRKN4hone5BlockE", "_Z1fILi1EJLi2ELi3EEEvv", "_Z1fN1a1bES0_NS_1cE",
+        "_Z1fB5cxx11v", "_ZN3FooIiE3runERKN4hone5BlockE", "_Z1fSt6vectorIfSaIfEE"}) {
     const auto name = demangle_function(mangled);
     ASSERT_TRUE(name.has_value()) << mangled;
     EXPECT_EQ(name->text(), standard_demangled(mangled)) << mangled;
@@ -42,7 +43,8 @@ TEST(Demangle, SaysWhatTheStandardLibrarySays) {
 // knows the short names of std::string and streams only.
 TEST(Demangle, AgreesOnTheWholeStandardLibrary) {
   std::string bytes;
-  for (const char* path : {"/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/lib/aarch64-linux-gnu/libstdc++.so.6", "/usr/lib64/libstdc++.so.6"})
+  for (const char* path : {"/usr/lib/x86_64-linux-gnu/libstdc++.so.6", "/usr/lib/aarch64-linux-gnu/libstdc++.so.6",
+                           "/usr/lib64/libstdc++.so.6"})
     if (auto found = read_file(path)) bytes = *std::move(found);
   if (bytes.empty()) {
     std::cout << "skipped: no libstdc++.so.6 in the usual places\n";
@@ -56,25 +58,49 @@ TEST(Demangle, AgreesOnTheWholeStandardLibrary) {
     const auto name = demangle_function(mangled);
     if (!name) continue;
     std::string expected = standard_demangled(mangled);
-    if (expected.find("std::string") != std::string::npos || expected.find("std::basic_") != std::string::npos || expected.find("std::iostream") != std::string::npos ||
-        expected.find("stream") != std::string::npos)
+    if (expected.find("std::string") != std::string::npos || expected.find("std::basic_") != std::string::npos ||
+        expected.find("std::iostream") != std::string::npos || expected.find("stream") != std::string::npos)
       continue;
     for (const char* tail : {" &&", " &", " const", " volatile"})
       if (expected.ends_with(tail)) expected.resize(expected.size() - std::strlen(tail));
     ++compared;
-    if (name->text() != expected && ++different <= 5) ADD_FAILURE() << mangled << "\n  ours " << name->text() << "\n  its  " << expected;
+    if (name->text() != expected && ++different <= 5)
+      ADD_FAILURE() << mangled << "\n  ours " << name->text() << "\n  its  " << expected;
   }
   EXPECT_GT(compared, 500u);
   EXPECT_EQ(different, 0u);
 }
 
 TEST(Demangle, RefusesWhatItCannotReadAndWhatExplodes) {
-  for (const char* bad : {"", "_Z", "main", "_ZN", "_ZN1aE", "_Z1", "_Z99999999999999999999a", "_Z1fS_", "_Z1fT_", "_Z1fIiEvT0_", "_Z1fILi", "_Z1fIXaE", "_Z1f.cold", "_Z1fv.part.0",
-                          "_ZN1aC1Ev", "_Zpliv", "_ZZ1fvE1x", "_Z1fM1aFvvE", "_ZTV1a", "_ZGV1a", "_Z1fPFvvE", "_Z1fSz", "_Z1fS99999999999999_"})
+  for (const char* bad : {"",
+                          "_Z",
+                          "main",
+                          "_ZN",
+                          "_ZN1aE",
+                          "_Z1",
+                          "_Z99999999999999999999a",
+                          "_Z1fS_",
+                          "_Z1fT_",
+                          "_Z1fIiEvT0_",
+                          "_Z1fILi",
+                          "_Z1fIXaE",
+                          "_Z1f.cold",
+                          "_Z1fv.part.0",
+                          "_ZN1aC1Ev",
+                          "_Zpliv",
+                          "_ZZ1fvE1x",
+                          "_Z1fM1aFvvE",
+                          "_ZTV1a",
+                          "_ZGV1a",
+                          "_Z1fPFvvE",
+                          "_Z1fSz",
+                          "_Z1fS99999999999999_"})
     EXPECT_FALSE(demangle_function(bad).has_value()) << bad;
   // Each step doubles the last one: 2^60 characters for the standard demangler.
   std::string bomb = "_Z1fSt4pairIiiE";
-  for (const std::string id : {"S0_", "S1_", "S2_", "S3_", "S4_", "S5_", "S6_", "S7_", "S8_", "S9_", "SA_", "SB_", "SC_", "SD_", "SE_", "SF_", "SG_", "SH_"}) bomb += "S_I" + id + id + "E";
+  for (const std::string id : {"S0_", "S1_", "S2_", "S3_", "S4_", "S5_", "S6_", "S7_", "S8_", "S9_", "SA_", "SB_",
+                               "SC_", "SD_", "SE_", "SF_", "SG_", "SH_"})
+    bomb += "S_I" + id + id + "E";
   EXPECT_FALSE(demangle_function(bomb).has_value());
   EXPECT_FALSE(demangle_function("_Z1f" + std::string(100'000, 'P') + "i").has_value());
   std::string nested = "_Z1f";
@@ -89,15 +115,18 @@ class Resolve : public ToolchainTest {
     if (IsSkipped()) return;
     problem_.workload = "w0";
     problem_.device = "cpu";
-    problem_.tensors = {{"x", DType::f32, TensorRole::input, {8}, {1}},    {"b", DType::bf16, TensorRole::input, {8}, {1}},
-                        {"y", DType::f32, TensorRole::output, {8}, {1}},   {"s", DType::f32, TensorRole::persistent, {8}, {1}},
-                        {"rows", DType::i32, TensorRole::input, {8}, {1}}, {"long_rows", DType::i64, TensorRole::input, {8}, {1}}};
+    problem_.tensors = {
+        {"x", DType::f32, TensorRole::input, {8}, {1}},    {"b", DType::bf16, TensorRole::input, {8}, {1}},
+        {"y", DType::f32, TensorRole::output, {8}, {1}},   {"s", DType::f32, TensorRole::persistent, {8}, {1}},
+        {"rows", DType::i32, TensorRole::input, {8}, {1}}, {"long_rows", DType::i64, TensorRole::input, {8}, {1}}};
     CompileRequest wanted = request(R"(#include <hone/kernel.h>
 using hone::Block;
 enum class Mode { slow, fast };
 void plain(const Block&, const float* x, float* y) { *y = *x; }
 namespace tile {
-template <int M, int N = 4, class T = float> void gemm(const Block&, const T* x, T* y, std::int64_t n) { *y = *x * M * N + n; }
+template <int M, int N = 4, class T = float> void gemm(const Block&, const T* x, T* y, std::int64_t n) {
+  *y = *x * M * N + n;
+}
 }
 namespace {
 template <bool On, unsigned W> void hidden(const Block&, float* y) { *y = On * W; }
@@ -105,7 +134,9 @@ void internal(const Block&, float* y) { *y = 3; }
 }
 template <class T> void typed(const Block&, const T* x, float* y) { *y = sizeof *x; }
 template <Mode kMode> void moded(const Block&, float* y) { *y = static_cast<int>(kMode); }
-void scalars(const Block&, int a, unsigned b, std::int64_t c, std::uint64_t d, float e, double f, float* y) { *y = a + b + c + d + e + f; }
+void scalars(const Block&, int a, unsigned b, std::int64_t c, std::uint64_t d, float e, double f, float* y) {
+  *y = a + b + c + d + e + f;
+}
 void takes_bf16(const Block&, const hone::bf16* b, float* y) { *y = hone::to_float(*b); }
 void takes_void(const Block&, const void* x, void* y) { *static_cast<float*>(y) = *static_cast<const float*>(x); }
 void writes_input(const Block&, float* x, float* y) { *y = *x; }
@@ -115,7 +146,8 @@ void over(const Block&, float* y) { *y = 1; }
 void over(const Block&, float* y, int n) { *y = n; }
 void wide(const Block&, const long long* rows, float* y) { *y = *rows; }
 )");
-    wanted.instantiate = {"tile::gemm<3>", "tile::gemm<3, 8>", "tile::gemm<-1, 2, double>", "hidden<true, 7>", "internal", "typed<std::uint16_t>", "typed<hone::bf16>", "moded<(Mode)1>"};
+    wanted.instantiate = {"tile::gemm<3>", "tile::gemm<3, 8>",     "tile::gemm<-1, 2, double>", "hidden<true, 7>",
+                          "internal",      "typed<std::uint16_t>", "typed<hone::bf16>",         "moded<(Mode)1>"};
     const auto artifact = toolchain_->compile(wanted);
     HONE_ASSERT_OK(artifact);
     object_ = *read_file(artifact->path);
@@ -184,11 +216,14 @@ TEST_F(Resolve, ArgumentsAreHeldAgainstTheParameters) {
     const auto result = resolve(kernel, std::move(args));
     return result ? std::string("ok") : std::string(name_of(result.error().kind)) + ": " + result.error().message;
   };
-  EXPECT_EQ(message("plain", {tensor("x")}), "kernel_name: kernel `plain`: it takes 2 arguments after the block, the plan gives 1");
+  EXPECT_EQ(message("plain", {tensor("x")}),
+            "kernel_name: kernel `plain`: it takes 2 arguments after the block, the plan gives 1");
   EXPECT_EQ(message("plain", {tensor("b"), tensor("y")}),
-            "kernel_name: kernel `plain`: argument 1: the kernel takes float const*, the plan gives input b of dtype bf16: wrong dtype");
+            "kernel_name: kernel `plain`: argument 1: the kernel takes float const*, the plan gives input b of dtype "
+            "bf16: wrong dtype");
   EXPECT_EQ(message("takes_bf16", {tensor("x"), tensor("y")}),
-            "kernel_name: kernel `takes_bf16`: argument 1: the kernel takes hone::bf16 const*, the plan gives input x of dtype f32: wrong dtype");
+            "kernel_name: kernel `takes_bf16`: argument 1: the kernel takes hone::bf16 const*, the plan gives input x "
+            "of dtype f32: wrong dtype");
   EXPECT_EQ(message("writes_input", {tensor("x"), tensor("y")}),
             "kernel_name: kernel `writes_input`: argument 1: input x is passed as a pointer to non-const (float*)");
   EXPECT_EQ(message("writes_input", {tensor("s"), tensor("y")}), "ok");
@@ -196,8 +231,13 @@ TEST_F(Resolve, ArgumentsAreHeldAgainstTheParameters) {
   EXPECT_EQ(message("takes_void", {tensor("rows"), tensor("y")}), "ok");
   EXPECT_EQ(message("wide", {tensor("long_rows"), tensor("y")}), "ok");
   EXPECT_EQ(message("plain", {{ArgKind::workspace, "", 0, 0}, {ArgKind::workspace, "", 0, 0}}), "ok");
-  const std::vector<PlanArg> right = {{ArgKind::i32, "", 0, 1}, {ArgKind::u32, "", 0, 1}, {ArgKind::i64, "", 0, 1}, {ArgKind::u64, "", 0, 1},
-                                      {ArgKind::f32, "", 0, 1}, {ArgKind::f64, "", 0, 1}, tensor("y")};
+  const std::vector<PlanArg> right = {{ArgKind::i32, "", 0, 1},
+                                      {ArgKind::u32, "", 0, 1},
+                                      {ArgKind::i64, "", 0, 1},
+                                      {ArgKind::u64, "", 0, 1},
+                                      {ArgKind::f32, "", 0, 1},
+                                      {ArgKind::f64, "", 0, 1},
+                                      tensor("y")};
   EXPECT_EQ(message("scalars", right), "ok");
   for (std::size_t i = 0; i < 6; ++i) {
     auto wrong = right;
@@ -206,10 +246,12 @@ TEST_F(Resolve, ArgumentsAreHeldAgainstTheParameters) {
   }
   auto scalar_for_pointer = right;
   scalar_for_pointer[6] = {ArgKind::i64, "", 0, 0};
-  EXPECT_EQ(message("scalars", scalar_for_pointer), "kernel_name: kernel `scalars`: argument 7: the kernel takes float*, the plan gives i64 (long)");
+  EXPECT_EQ(message("scalars", scalar_for_pointer),
+            "kernel_name: kernel `scalars`: argument 7: the kernel takes float*, the plan gives i64 (long)");
   auto pointer_for_scalar = right;
   pointer_for_scalar[0] = tensor("y");
-  EXPECT_EQ(message("scalars", pointer_for_scalar), "kernel_name: kernel `scalars`: argument 1: the kernel takes int, the plan gives output y of dtype f32");
+  EXPECT_EQ(message("scalars", pointer_for_scalar),
+            "kernel_name: kernel `scalars`: argument 1: the kernel takes int, the plan gives output y of dtype f32");
 }
 
 // Whatever a module's bytes are, resolving ends with an offset inside them or an error.
@@ -220,7 +262,10 @@ TEST_F(Resolve, HostileBytes) {
     launch.args = {tensor("x"), tensor("y")};
     (void)resolve_kernel(bytes, launch, problem_);
   };
-  for (const std::string& bytes : {std::string(), std::string("\x7f" "ELF"), std::string(64, '\0'), std::string(4096, '\xff')}) {
+  for (const std::string& bytes : {std::string(),
+                                   std::string("\x7f"
+                                               "ELF"),
+                                   std::string(64, '\0'), std::string(4096, '\xff')}) {
     PlanLaunch launch;
     launch.kernel = "plain";
     HONE_EXPECT_ERROR(resolve_kernel(bytes, launch, problem_), kernel_name);
@@ -233,8 +278,9 @@ TEST_F(Resolve, HostileBytes) {
     std::string bytes = object_;
     for (int hit = 0; hit < 8; ++hit) {
       // In the file header, in the section headers, or anywhere.
-      const std::size_t where = hit % 3 == 0 ? random() % sizeof header
-                              : hit % 3 == 1 ? header.e_shoff + random() % (header.e_shnum * sizeof(Elf64_Shdr)) : random() % bytes.size();
+      const std::size_t where = hit % 3 == 0   ? random() % sizeof header
+                                : hit % 3 == 1 ? header.e_shoff + random() % (header.e_shnum * sizeof(Elf64_Shdr))
+                                               : random() % bytes.size();
       bytes[where] = static_cast<char>(random());
     }
     offer(bytes);

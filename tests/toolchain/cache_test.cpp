@@ -85,9 +85,14 @@ TEST_F(Cache, ADamagedEntryIsMadeAgain) {
   const std::string bytes = *read_file(good->path), facts = *read_file(meta);
   std::string flipped = bytes;
   flipped[flipped.size() / 2] = static_cast<char>(flipped[flipped.size() / 2] ^ 1);
-  const std::vector<std::pair<fs::path, std::string>> damages = {
-      {good->path, flipped}, {good->path, bytes.substr(0, bytes.size() / 2)}, {good->path, ""}, {meta, facts.substr(0, facts.size() / 2)},
-      {meta, "[]"}, {meta, "{\"schema\": 5}"}, {meta, "{\"schema\": \"hone.artifact/1\"}"}, {meta, ""}};
+  const std::vector<std::pair<fs::path, std::string>> damages = {{good->path, flipped},
+                                                                 {good->path, bytes.substr(0, bytes.size() / 2)},
+                                                                 {good->path, ""},
+                                                                 {meta, facts.substr(0, facts.size() / 2)},
+                                                                 {meta, "[]"},
+                                                                 {meta, "{\"schema\": 5}"},
+                                                                 {meta, "{\"schema\": \"hone.artifact/1\"}"},
+                                                                 {meta, ""}};
   for (const auto& [path, damage] : damages) {
     HONE_ASSERT_OK(write_file_atomic(path, damage));
     const auto again = toolchain_->compile(small());
@@ -224,7 +229,13 @@ TEST(SystemHeaders, AreTheAbsolutePathsOfADependencyFile) {
             (std::vector<std::string>{"/usr/include/a.h", "/usr/include/with blank.h"}));
   EXPECT_TRUE(system_headers("").empty());
   EXPECT_TRUE(system_headers("\\").empty());
-  EXPECT_LE(system_headers([] { std::string many = "x:"; for (int i = 0; i < 9000; ++i) many += " /a"; return many; }()).size(), 4096u);
+  EXPECT_LE(system_headers([] {
+              std::string many = "x:";
+              for (int i = 0; i < 9000; ++i) many += " /a";
+              return many;
+            }())
+                .size(),
+            4096u);
 }
 
 // Room for mounts of one's own, with or without privileges.
@@ -242,7 +253,8 @@ bool own_mounts() {
 }
 
 // A cache on a full and on a read-only disk, in a mount namespace of a child.
-int compile_on(const Toolchain& toolchain, const CompileRequest& wanted, const fs::path& cache, const char* options, bool read_only) {
+int compile_on(const Toolchain& toolchain, const CompileRequest& wanted, const fs::path& cache, const char* options,
+               bool read_only) {
   if (!own_mounts()) return 77;
   if (::mount("tmpfs", cache.c_str(), "tmpfs", read_only ? MS_RDONLY : 0, options) != 0) return 77;
   const auto artifact = toolchain.compile(wanted);
@@ -258,7 +270,8 @@ TEST_F(Cache, AFullAndAReadOnlyDiskAreErrorsWithAHint) {
   // Full while the sources are written, while the compiler writes, and from the start.
   for (const auto& [options, read_only] : {std::pair("size=16k", false), {"size=40k", false}, {"size=16k", true}}) {
     const int code = end_of(child([&, options = options, read_only = read_only] {
-      return compile_on(*toolchain_, request("const char kBig[60000] = {1};\nconst char* f() { return kBig; }\n"), cache_, options, read_only);
+      return compile_on(*toolchain_, request("const char kBig[60000] = {1};\nconst char* f() { return kBig; }\n"),
+                        cache_, options, read_only);
     }));
     if (code == 77) {
       std::cout << "skipped: this user cannot mount a file system\n";

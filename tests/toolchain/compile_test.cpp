@@ -10,7 +10,9 @@ class Compile : public ToolchainTest {};
 
 const char* const kScale = R"(#include <hone/kernel.h>
 namespace {
-template <int kTile> void scale(const hone::Block& block, const float* x, float* y) { y[block.index.x] = x[block.index.x] * kTile; }
+template <int kTile> void scale(const hone::Block& block, const float* x, float* y) {
+  y[block.index.x] = x[block.index.x] * kTile;
+}
 }
 template <class T> void twice(const hone::Block&, T* y) { *y *= 2; }
 )";
@@ -32,7 +34,8 @@ TEST_F(Compile, TemplatesAreInTheObjectOnlyWhenTheyAreAskedFor) {
 TEST_F(Compile, BothCompilersLocateTheFirstError) {
   for (const CompilerInfo& compiler : Toolchain::compilers()) {
     SCOPED_TRACE(compiler.name);
-    CompileRequest bad = request("#include \"sizes.h\"\nint f() {\n  return missing_name;\n}\nint g() { return also_missing; }\n");
+    CompileRequest bad =
+        request("#include \"sizes.h\"\nint f() {\n  return missing_name;\n}\nint g() { return also_missing; }\n");
     bad.sources["sizes.h"] = "inline int size() { return 4; }\n";
     bad.compiler = compiler.name;
     const auto result = toolchain_->compile(bad);
@@ -53,7 +56,8 @@ TEST_F(Compile, BothCompilersLocateTheFirstError) {
 }
 
 TEST_F(Compile, AnErrorInsideASystemHeaderIsLocatedWhereTheCandidateAskedForIt) {
-  const auto result = toolchain_->compile(request("#include <memory>\nstruct S { S(int); };\n\nauto p() { return std::make_unique<S>(); }\n"));
+  const auto result = toolchain_->compile(
+      request("#include <memory>\nstruct S { S(int); };\n\nauto p() { return std::make_unique<S>(); }\n"));
   HONE_EXPECT_ERROR(result, compile);
   EXPECT_EQ(result.error().place.file, "kernel.cpp");
   EXPECT_EQ(result.error().place.line, 4);
@@ -61,7 +65,8 @@ TEST_F(Compile, AnErrorInsideASystemHeaderIsLocatedWhereTheCandidateAskedForIt) 
 
 TEST_F(Compile, FilesOfTheHostAreNotThere) {
   for (const CompilerInfo& compiler : Toolchain::compilers())
-    for (const std::string source : {"#include \"/etc/shadow\"\n", "#include \"/proc/self/environ\"\n", "#include \"../../../../etc/shadow\"\n"}) {
+    for (const std::string source :
+         {"#include \"/etc/shadow\"\n", "#include \"/proc/self/environ\"\n", "#include \"../../../../etc/shadow\"\n"}) {
       CompileRequest bad = request(source);
       bad.compiler = compiler.name;
       const auto result = toolchain_->compile(bad);
@@ -80,7 +85,8 @@ TEST_F(Compile, WhatIsNotAllowedIsRefusedByName) {
   const auto near = toolchain_->compile(flagged);
   HONE_EXPECT_ERROR(near, forbidden);
   EXPECT_NE(near.error().hint.find("-funroll-loops"), std::string::npos) << near.error().hint;
-  for (const char* flag : {"-fplugin=/tmp/x.so", "-DX=1", "-I/etc", "@/etc/passwd", "-specs=x", "-wrapper", "-B/tmp", "-o/out", "-Wl,-rpath,/tmp", ""}) {
+  for (const char* flag : {"-fplugin=/tmp/x.so", "-DX=1", "-I/etc", "@/etc/passwd", "-specs=x", "-wrapper", "-B/tmp",
+                           "-o/out", "-Wl,-rpath,/tmp", ""}) {
     flagged.flags = {flag};
     HONE_EXPECT_ERROR(toolchain_->compile(flagged), forbidden);
   }
@@ -160,7 +166,9 @@ TEST_F(Compile, FastMathChangesTheObjectAndNotTheProcessThatLoadsIt) {
 TEST_F(Compile, AFloodOfMessagesIsCutAndLocatedAtTheFirst) {
   std::string source = fmt::format("\n#define A _Pragma(\"message \\\"{}\\\"\")\n", std::string(4000, 'x'));
   for (char c = 'B'; c <= 'E'; ++c)
-    source += fmt::format("#define {} {}\n", c, fmt::format("{0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0}", static_cast<char>(c - 1)));
+    source += fmt::format(
+        "#define {} {}\n", c,
+        fmt::format("{0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0} {0}", static_cast<char>(c - 1)));
   source += "E\n";   // 65536 messages of 4000 bytes
   const auto result = toolchain_->compile(request(source));
   HONE_EXPECT_ERROR(result, output_limit);
@@ -172,8 +180,9 @@ TEST_F(Compile, AFloodOfMessagesIsCutAndLocatedAtTheFirst) {
 }
 
 TEST_F(Compile, TimeAndMemoryEndACompile) {
-  CompileRequest slow = request("template <int N, long M> struct F { static const long v = F<N - 1, 2 * M>::v + F<N - 1, 2 * M + 1>::v; };\n"
-                                "template <long M> struct F<0, M> { static const long v = M; };\nlong f() { return F<30, 0>::v; }\n");
+  CompileRequest slow = request(
+      "template <int N, long M> struct F { static const long v = F<N - 1, 2 * M>::v + F<N - 1, 2 * M + 1>::v; };\n"
+      "template <long M> struct F<0, M> { static const long v = M; };\nlong f() { return F<30, 0>::v; }\n");
   slow.timeout_s = 1;
   HONE_EXPECT_ERROR(toolchain_->compile(slow), timeout);
   slow.timeout_s = 60;

@@ -11,7 +11,8 @@ CompilerMessages messages_of(std::string text) {
 }
 
 TEST(Diagnostics, TextCases) {
-  replay(source_dir() / "tests/cases/toolchain/diagnostics.txt", [](const std::string&, const std::string& input) { return to_text(compile_error(messages_of(input))); });
+  replay(source_dir() / "tests/cases/toolchain/diagnostics.txt",
+         [](const std::string&, const std::string& input) { return to_text(compile_error(messages_of(input))); });
 }
 
 TEST(Diagnostics, NotesAreBounded) {
@@ -33,11 +34,34 @@ TEST(Diagnostics, NothingOfACandidateReachesATerminalAsACommand) {
 }
 
 TEST(KernelName, Cases) {
-  for (const char* good : {"scale", "gemm<64>", "gemm<3, 4>", "tile::gemm<128, float, true>", "f<-1>", "f<(Mode)1>", "f<std::pair<int, int> >", "a::b<1>::c<2>",
-                           "f<const float*>", "::g", "f<>"})
+  for (const char* good : {"scale", "gemm<64>", "gemm<3, 4>", "tile::gemm<128, float, true>", "f<-1>", "f<(Mode)1>",
+                           "f<std::pair<int, int> >", "a::b<1>::c<2>", "f<const float*>", "::g", "f<>"})
     EXPECT_TRUE(check_kernel_name(good).has_value()) << good;
-  for (const char* bad : {"", " ", "1abc", "f<", "f>", "f<1", "f<1>>", "f<(1>", "f(1)", "f;g", "f\"x\"", "f<'a'>", "f<1> g", "f g", "a:b", "a::", "f<1;2>", "f{}",
-                          "f<1>\n#include \"x\"", "f\\", "f,g", "-f", "*f", "f<1)>", "<1>"})
+  for (const char* bad : {"",
+                          " ",
+                          "1abc",
+                          "f<",
+                          "f>",
+                          "f<1",
+                          "f<1>>",
+                          "f<(1>",
+                          "f(1)",
+                          "f;g",
+                          "f\"x\"",
+                          "f<'a'>",
+                          "f<1> g",
+                          "f g",
+                          "a:b",
+                          "a::",
+                          "f<1;2>",
+                          "f{}",
+                          "f<1>\n#include \"x\"",
+                          "f\\",
+                          "f,g",
+                          "-f",
+                          "*f",
+                          "f<1)>",
+                          "<1>"})
     EXPECT_FALSE(check_kernel_name(bad).has_value()) << bad;
   EXPECT_FALSE(check_kernel_name(std::string(513, 'a')).has_value());
   const KernelName name = split_kernel_name(" tile::gemm< 3, std::pair<int, long>,(Mode)1 > ");

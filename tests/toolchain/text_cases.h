@@ -18,7 +18,8 @@
 
 namespace hone::testing {
 
-inline void replay(const fs::path& file, const std::function<std::string(const std::string& name, const std::string& input)>& run) {
+inline void replay(const fs::path& file,
+                   const std::function<std::string(const std::string& name, const std::string& input)>& run) {
   const auto text = read_file(file);
   HONE_ASSERT_OK(text);
   std::istringstream in(*text);
