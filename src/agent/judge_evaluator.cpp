@@ -16,7 +16,9 @@ class JudgeEvaluator : public Evaluator {
     request.candidate = evaluation.candidate;
     request.incumbent = evaluation.incumbent;
     request.quick = evaluation.quick;
-    request.time_budget_s = evaluation.time_budget_s;
+    // A shorter time than the contract's policy, never a longer one.
+    if (evaluation.time_budget_s)
+      request.time_budget_s = std::min(*evaluation.time_budget_s, task_.timing.budget_s * static_cast<double>(task_.workloads.size()));
     request.cancel = cancel_;
     return judge(task_, request, bench_);
   }
