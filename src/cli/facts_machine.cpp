@@ -130,7 +130,7 @@ Fact disk(const std::string& id, const fs::path& path, std::uint64_t wanted, boo
   const std::uint64_t free = std::uint64_t{info.f_bavail} * info.f_frsize;
   Fact fact{.id = id, .value = fmt::format("{} free in {}", format_bytes(free), path.string()), .needed = needed};
   if (free < wanted) {
-    fact.state = Fact::State::note;
+    fact.state = free < (std::uint64_t{16} << 20) ? Fact::State::missing : Fact::State::note;
     fact.cost = "compiles may fail with a full disk";
     fact.mend = fmt::format("free {} there", format_bytes(wanted - free));
   }

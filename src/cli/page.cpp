@@ -17,6 +17,11 @@ void read_type(const CLI::Option& option, PageOption& out) {
   out.value = type.substr(0, type.find_first_of(": "));
 }
 
+std::string upper(std::string text) {
+  for (char& c : text) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 'a' + 'A' : c);
+  return text;
+}
+
 PageOption option_of(const CLI::Option& option) {
   PageOption out;
   out.text = option.get_description();
@@ -26,7 +31,7 @@ PageOption option_of(const CLI::Option& option) {
   for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
   if (out.names.empty() && option.get_positional()) {
     read_type(option, out);
-    if (out.choices.empty()) out.value = option.get_name(true);
+    if (out.choices.empty()) out.value = upper(option.get_name(true));
   } else if (option.get_items_expected_max() > 0) {
     read_type(option, out);
     out.fallback = option.get_default_str();
