@@ -1,0 +1,50 @@
+// What the benchmark programs share: flags of the form --name value, and the task they judge.
+#ifndef HONE_BENCH_COMMON_H
+#define HONE_BENCH_COMMON_H
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/verb.h"
+
+namespace hone::bench {
+
+inline std::string flag(int argc, char** argv, const std::string& name, const std::string& otherwise) {
+  for (int i = 1; i + 1 < argc; ++i)
+    if (name == argv[i]) return argv[i + 1];
+  return otherwise;
+}
+
+// The value, or the error on stderr and the end.
+template <class T>
+T must(Result<T> result) {
+  if (result) return *std::move(result);
+  fmt::print(stderr, "{}\n", to_text(result.error()));
+  std::exit(exit_code_of(result.error().kind));
+}
+
+// The steady task with one workload only, so that a decision is about that workload.
+inline Task steady_task(const std::string& workload) {
+  Task task = must(load_task(HONE_BENCH_DIR "/tasks/steady"));
+  std::erase_if(task.workloads, [&](const Workload& each) { return each.id != workload; });
+  if (task.workloads.empty()) must<int>(fail(ErrorKind::usage, "the steady task has no workload {}", workload));
+  return task;
+}
+
+inline Candidate steady_twin(int percent) {
+  const Candidate twin = must(load_candidate(HONE_BENCH_DIR "/steady_twin"));
+  return must(twin.with({{"PERCENT", std::to_string(percent)}}));
+}
+
+inline nlohmann::json machine(const Device& device) {
+  return {{"model", device.info().model}, {"workers", device.info().workers}, {"time", utc_timestamp()}, {"hone", HONE_VERSION}};
+}
+
+}  // namespace hone::bench
+
+#endif
