@@ -63,7 +63,9 @@ TEST_P(Hacks, IsAnsweredAsItShould) {
   ASSERT_FALSE(entry.task.empty() || entry.expect.empty()) << entry.name << " lacks its lines";
   std::vector<std::string> arguments = {"bench", candidate_of(entry).string(), "--task", entry.task, "--json", "--samples", "5"};
   for (const std::string& id : entry.workloads) arguments.insert(arguments.end(), {"--workload", id});
-  const CommandResult result = run_hone(arguments, {.timeout_s = 240});
+  CommandOptions options;
+  options.timeout_s = 240;
+  const CommandResult result = run_hone(arguments, options);
   SCOPED_TRACE(result.out.substr(0, 6000) + result.err.substr(0, 3000));
   for (const std::string& text : entry.says) EXPECT_NE(result.out.find(text), std::string::npos) << "not said: " << text;
   ASSERT_FALSE(nlohmann::json::parse(result.out, nullptr, false).is_discarded());
@@ -74,7 +76,9 @@ TEST_P(Hacks, IsAnsweredAsItShould) {
   words >> verdict >> kind;
   if (verdict == "exit") {
     EXPECT_EQ(std::to_string(result.exit), kind);
-    if (words >> kind) EXPECT_NE(result.out.find("\"" + kind + "\""), std::string::npos) << "not of kind " << kind;
+    if (words >> kind) {
+      EXPECT_NE(result.out.find("\"" + kind + "\""), std::string::npos) << "not of kind " << kind;
+    }
     return;
   }
   if (verdict == "PASS") {
@@ -90,11 +94,13 @@ TEST_P(Hacks, IsAnsweredAsItShould) {
   for (const auto& workload : answer.at("workloads")) {
     if (workload.at("verdict") == "PASS") continue;
     EXPECT_EQ(workload.at("verdict"), verdict);
-    if (!kind.empty()) EXPECT_EQ(workload.at("error").at("kind"), kind) << workload.at("error").dump();
+    if (!kind.empty()) {
+      EXPECT_EQ(workload.at("error").at("kind"), kind) << workload.at("error").dump();
+    }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, Hacks, ::testing::ValuesIn(entry_names()), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Corpus, Hacks, ::testing::ValuesIn(entry_names()), [](const auto& entry) { return entry.param; });
 
 }  // namespace
 }  // namespace hone::testing
