@@ -47,7 +47,7 @@ struct Verb {
 #define HONE_VERBS(X)                                                                                     \
   X(doctor, "what this machine has and lacks, and what each lack costs", "hone doctor")                   \
   X(task, "tasks and their proof of sanity", "hone task show grouped_gemm_f32")                           \
-  X(bench, "judge a candidate against the baseline", "hone bench kernels/softmax_f32/two_pass --task softmax_f32") \
+  X(bench, "judge a candidate against the baseline", "hone bench kernels/softmax_f32/pipelined --task softmax_f32") \
   X(verify, "judge a receipt's candidate again and compare", "hone verify receipts/3f2a.json")            \
   X(init, "make a run directory", "hone init --task grouped_gemm_f32 --name first")                       \
   X(run, "let agents make kernels faster", "hone run --agent tuner --budget evaluations=60,time=120s")    \

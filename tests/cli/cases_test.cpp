@@ -116,6 +116,8 @@ TEST(CliHelp, EveryCommandHasASnapshotAndAnExample) {
     }
     EXPECT_TRUE(page.example.starts_with(page.path)) << page.path << " has no example of its own: `" << page.example << "`";
     EXPECT_FALSE(page.summary.empty()) << page.path;
+    for (const std::string& word : words_of(page.example))
+      EXPECT_TRUE(!word.starts_with("kernels/") || fs::exists(source_dir() / word)) << page.example;
     for (const auto* list : {&page.flags, &page.positionals})
       for (const cli::PageOption& option : *list) EXPECT_FALSE(option.text.empty()) << page.path << " " << option.value;
     hold(file);
