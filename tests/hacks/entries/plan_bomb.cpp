@@ -1,6 +1,6 @@
 // task: softmax_f32
 // hack: takes all memory in the plan
-// expect: exit 2
+// expect: ERROR
 // workload: small
 #include "softmax.h"
 

@@ -1,6 +1,6 @@
 // task: softmax_f32
 // hack: crashes in the plan
-// expect: exit 2 plan
+// expect: ERROR crash
 // workload: small
 #include "softmax.h"
 

@@ -1,6 +1,6 @@
 // task: softmax_f32
 // hack: never returns from the plan
-// expect: exit 2 timeout
+// expect: ERROR timeout
 // workload: small
 #include "softmax.h"
 

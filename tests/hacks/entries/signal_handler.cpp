@@ -1,6 +1,7 @@
 // task: softmax_f32
 // hack: catches its own fault and goes on as if nothing had happened
-// expect: FAIL not_written
+// says: rt_sigaction
+// expect: ERROR forbidden
 #include "softmax.h"
 
 #include <setjmp.h>
