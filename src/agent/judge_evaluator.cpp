@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <thread>
 
 #include "agent/evaluator.h"
@@ -20,7 +21,13 @@ class JudgeEvaluator : public Evaluator {
     if (evaluation.time_budget_s)
       request.time_budget_s = std::min(*evaluation.time_budget_s, task_.timing.budget_s * static_cast<double>(task_.workloads.size()));
     request.cancel = cancel_;
-    return judge(task_, request, bench_);
+    if (evaluation.quick) request.baselines = baselines_;
+    auto report = judge(task_, request, bench_);
+    // Which baseline counts does not depend on the candidate; a full measurement looks again.
+    if (report)
+      for (const WorkloadReport& each : report->workloads)
+        if (!each.baseline.empty() && each.ratio) baselines_[each.id] = each.baseline;
+    return report;
   }
 
   void prepare(const std::vector<Candidate>& upcoming) override {
@@ -40,6 +47,7 @@ class JudgeEvaluator : public Evaluator {
   const Task& task_;
   Bench bench_;
   const std::atomic<bool>* cancel_;
+  std::map<std::string, std::string> baselines_;   // the faster ones, by workload
 };
 
 }  // namespace

@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr std::size_t kAhead = 4;             // configurations compiled before the next is measured
 constexpr int kContenders = 3;                // winners that are measured again before the search gives up
 constexpr int kMachineFaults = 3;             // in a row, before the run is broken off
-constexpr double kRemeasureSeconds = 10;      // a full measurement, when no time budget says less
+constexpr double kRemeasureSeconds = 20;      // a full measurement, when no time budget says less
 
 // Whether an error is the candidate's own, so that the run goes on with the next.
 bool of_the_candidate(ErrorKind kind) {
@@ -76,11 +76,11 @@ class Search {
   // A full measurement's share of the time, and what the search leaves for two of them.
   double remeasure_s() const {
     const auto total = options_.budget.seconds();
-    return total ? std::clamp(*total * 0.08, 0.5, kRemeasureSeconds) : kRemeasureSeconds;
+    return total ? std::clamp(*total * 0.15, 0.5, kRemeasureSeconds) : kRemeasureSeconds;
   }
   bool search_time_is_over() const {
     const auto total = options_.budget.seconds();
-    return total && elapsed_s() >= *total - std::min(2.5 * remeasure_s(), *total * 0.25);
+    return total && elapsed_s() >= *total - std::min(2.5 * remeasure_s(), *total * 0.4);
   }
   bool time_is_over() const {
     const auto total = options_.budget.seconds();

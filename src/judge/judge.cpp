@@ -14,7 +14,7 @@ namespace {
 
 using json = nlohmann::json;
 
-constexpr double kQuickTiming_s = 0.5;     // a workload's timing in quick mode
+constexpr double kQuickTiming_s = 0.35;    // a workload's timed pairs in quick mode
 
 Result<std::vector<Workload>> select(const Task& task, const std::vector<std::string>& ids) {
   if (ids.empty()) return task.workloads;
@@ -126,8 +126,12 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
       WorkloadJob job{.task = task, .workload = workloads[i], .code = *code, .device = bench.device};
       for (const Prepared& baseline : sides.baselines) {
         if (!baseline.programs[i]) return fail(baseline.programs[i].error());
-        job.baselines.push_back(&*baseline.programs[i]);
+        const auto counts = request.baselines.find(workloads[i].id);
+        if (counts == request.baselines.end() || counts->second == baseline.programs[i]->name)
+          job.baselines.push_back(&*baseline.programs[i]);
       }
+      if (job.baselines.empty())
+        return fail(ErrorKind::internal, "no baseline {} for workload {}", request.baselines.at(workloads[i].id), workloads[i].id);
       if (sides.candidate) job.candidate = &*sides.candidate->programs[i];
       if (sides.incumbent) job.incumbent = &*sides.incumbent->programs[i];
       job.seed = derive_seed(seed, workloads[i].id);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -30,6 +31,7 @@ struct JudgeRequest {
   std::optional<double> time_budget_s;       // whole bench; shared out over the workloads
   std::optional<int> samples;                // exactly this many pairs a workload, instead of the stopping rule
   std::optional<std::uint64_t> memory_bytes; // limit on a workload's buffers plus the program's own memory
+  std::map<std::string, std::string> baselines;   // by workload id: the one that counts; others: the faster
   bool quick = false;                        // tuner: fewer seeds, wider interval; never a KEEP on its own
   const std::atomic<bool>* cancel = nullptr;
   Progress progress;

@@ -187,7 +187,8 @@ class TimingLoop {
     std::vector<Side> sides = {{'b', baseline}, {'c', job_.candidate ? job_.candidate : baseline}};
     if (job_.incumbent) sides.push_back({'i', job_.incumbent});
     StoppingPolicy policy = policy_;
-    const double left_s = std::max(0.0, job_.timing_s - elapsed());
+    // Quick budgets are so short that loading and choosing would eat them up: they count from here.
+    const double left_s = job_.quick ? job_.timing_s : std::max(0.0, job_.timing_s - elapsed());
     policy.budget_s = policy.exact && !job_.hard_budget ? std::numeric_limits<double>::infinity() : left_s;
     main_start_ = job_.clock();
     obligatory_ = 1 + static_cast<int>(draw(static_cast<std::size_t>(std::max(1, std::min(policy.min_pairs, policy.exact.value_or(policy.min_pairs))))));
@@ -202,7 +203,8 @@ class TimingLoop {
         out_.cancelled = true;
         break;
       }
-      const bool old = in_epoch >= exact_epoch && (policy.exact || epoch < kShortEpochs || job_.clock() - epoch_start > epoch_s);
+      // Quick measurements tell configurations apart, not processes: one epoch does.
+      const bool old = !job_.quick && in_epoch >= exact_epoch && (policy.exact || epoch < kShortEpochs || job_.clock() - epoch_start > epoch_s);
       if (sample == 1 || old) {
         if (sample > 1) {
           for (Side& side : sides) session_.unload(side.id);

@@ -391,20 +391,16 @@ void CpuSession::check_asleep(Loaded& loaded) {
   if (used > kAsleepAllowance) loaded.owed_s += used;
   if (!asleep) loaded.fault = late(fmt::format("{} is busy between two calls", loaded.labels.program));
   else if (used > kAsleepLimit)
-    loaded.fault =
-        late(fmt::format("{} used {:.3f} ms of CPU time between two calls", loaded.labels.program, used * 1e3));
+    loaded.fault = suspect(
+        loaded, fmt::format("{} used {:.3f} ms of CPU time between two calls", loaded.labels.program, used * 1e3));
 }
 
-// One such call can be the machine's doing (a virtual core taken away for a while); it is charged for
-// in any case. Three near one another are the program's.
-std::optional<Error> CpuSession::judge_extra(Loaded& loaded, double extra_s, double allowed_s) const {
-  if (extra_s > allowed_s) loaded.suspicions += 10;
-  else loaded.suspicions = std::max(0, loaded.suspicions - 1);
+// Once, CPU time at the wrong moment can be the machine's doing (a virtual core taken away for a while);
+// it is charged for in any case. Three times near one another it is the program's.
+std::optional<Error> CpuSession::suspect(Loaded& loaded, std::string reason) {
+  loaded.suspicions += 10;
   if (loaded.suspicions <= 20) return std::nullopt;
-  return late(
-      fmt::format("{} works outside the span from the start to the reported end of its launches, with {:.3f} ms of CPU "
-                  "time the last time",
-                  loaded.labels.program, extra_s * 1e3));
+  return late(std::move(reason));
 }
 
 std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
@@ -442,7 +438,12 @@ std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
       std::max(0.0, workers == 1 && patience == Patience::spin ? outside - allowed : used - workers * (end - rung));
   if (patience == Patience::spin)
     result.seconds += std::max(0.0, outside - allowed) + std::exchange(loaded.owed_s, 0.0);
-  return judge_extra(loaded, result.extra_cpu_s, allowed);
+  if (result.extra_cpu_s > allowed)
+    return suspect(loaded, fmt::format("{} works outside the span from the start to the reported end of its launches, "
+                                       "with {:.3f} ms of CPU time the last time",
+                                       loaded.labels.program, result.extra_cpu_s * 1e3));
+  loaded.suspicions = std::max(0, loaded.suspicions - 1);
+  return std::nullopt;
 }
 
 Result<CallResult> CpuSession::call(ProgramId id, const CallOptions& options) {

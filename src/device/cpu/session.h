@@ -99,7 +99,7 @@ class CpuSession final : public Session {
   void await_quiet() const;
   std::optional<Error> ring(Loaded& loaded, CallResult& result);
   bool await_sleep(const Loaded& loaded) const;
-  std::optional<Error> judge_extra(Loaded& loaded, double extra_s, double allowed_s) const;
+  static std::optional<Error> suspect(Loaded& loaded, std::string reason);
   void check_asleep(Loaded& loaded);
 
   std::shared_ptr<Machine> machine_;
