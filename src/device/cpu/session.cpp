@@ -337,6 +337,20 @@ std::byte* CpuSession::bytes_of(const Loaded& loaded, const Buffer& buffer, std:
   return loaded.runner->arena().data() + loaded.layout->offset(buffer.index, slot);
 }
 
+std::vector<std::span<const std::byte>> CpuSession::used_by(const Loaded& loaded) const {
+  std::vector<std::span<const std::byte>> out;
+  for (const Buffer& buffer : loaded.buffers) {
+    if (buffer.use == Use::input)
+      out.emplace_back(input_memory_->data() + input_layout_->offset(buffer.index, input_slot_), input_layout_->spec(buffer.index).bytes);
+    else
+      out.emplace_back(bytes_of(loaded, buffer, loaded.slot), loaded.layout->spec(buffer.index).bytes);
+  }
+  if (!loaded.scratch) return out;
+  for (std::size_t index = *loaded.scratch; index < loaded.layout->count(); ++index)
+    out.emplace_back(loaded.runner->arena().data() + loaded.layout->offset(index, 0), loaded.layout->spec(index).bytes);
+  return out;
+}
+
 void CpuSession::refill(Loaded& loaded) {
   for (std::size_t i = 0; i < loaded.buffers.size(); ++i) {
     Buffer& buffer = loaded.buffers[i];
@@ -458,7 +472,7 @@ Result<CallResult> CpuSession::call(ProgramId id, const CallOptions& options) {
     if (options.timed) {
       machine_->pool.settle();
       await_quiet();
-      machine_->flusher.flush(pin);
+      machine_->flusher.flush(pin, used_by(*loaded));
     } else {
       pin.to(machine_->topology.clock_core);
     }

@@ -96,6 +96,8 @@ class CpuSession final : public Session {
   Result<std::size_t> own_tensor(const std::string& tensor) const;
   std::byte* bytes_of(const Loaded& loaded, const Buffer& buffer, std::size_t slot) const;
   void refill(Loaded& loaded);
+  // Every buffer that the next call reads or writes.
+  std::vector<std::span<const std::byte>> used_by(const Loaded& loaded) const;
   void await_quiet() const;
   std::optional<Error> ring(Loaded& loaded, CallResult& result);
   bool await_sleep(const Loaded& loaded) const;

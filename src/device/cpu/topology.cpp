@@ -23,7 +23,9 @@ namespace {
 
 // Hypervisors hide caches; these are larger than most real ones.
 constexpr std::size_t kUnknownL2 = std::size_t{2} << 20, kUnknownCache = std::size_t{32} << 20,
-                      kLargestCache = std::size_t{512} << 20;
+                      kLargestCache = std::size_t{512} << 20,
+                      kStreamedCache = std::size_t{32} << 20;   // of a larger one, when lines can be evicted
+constexpr std::size_t kLine = 64;
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);
@@ -161,8 +163,41 @@ bool restrict_to(int tid, std::span<const int> cores) {
   return ::sched_setaffinity(tid, sizeof set, &set) == 0;
 }
 
+namespace {
+
+// Evicts lines from the caches of all cores, whatever process has them mapped: caches are coherent.
+#if defined(__x86_64__)
+constexpr bool kCanEvict = true;
+bool has_clflushopt() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_CLFLUSHOPT) != 0;
+}
+void evict(std::span<const std::byte> bytes) {
+  static const bool unordered = has_clflushopt();
+  const auto each = [&](auto&& flush_line) {
+    for (std::size_t i = 0; i < bytes.size(); i += kLine) flush_line(&bytes[i]);
+    if (!bytes.empty()) flush_line(&bytes.back());
+  };
+  if (unordered) each([](const std::byte* at) { asm volatile("clflushopt %0" : : "m"(*at) : "memory"); });
+  else each([](const std::byte* at) { asm volatile("clflush %0" : : "m"(*at) : "memory"); });
+  asm volatile("mfence" : : : "memory");
+}
+#elif defined(__aarch64__)
+constexpr bool kCanEvict = true;
+void evict(std::span<const std::byte> bytes) {
+  for (std::size_t i = 0; i < bytes.size(); i += kLine) asm volatile("dc civac, %0" : : "r"(&bytes[i]) : "memory");
+  if (!bytes.empty()) asm volatile("dc civac, %0" : : "r"(&bytes.back()) : "memory");
+  asm volatile("dsb sy" : : : "memory");
+}
+#else
+constexpr bool kCanEvict = false;
+void evict(std::span<const std::byte>) {}
+#endif
+
+}  // namespace
+
 CacheFlusher::CacheFlusher(const Topology& topology) : topology_(topology) {
-  data_.resize(std::max(2 * topology.cache_bytes, 2 * topology.l2_bytes) / sizeof(std::uint64_t));
+  data_.resize(streamed_bytes() / sizeof(std::uint64_t));
   std::uint64_t state = random_seed() | 1;
   for (std::uint64_t& word : data_) {
     state ^= state << 13;
@@ -184,15 +219,21 @@ std::uint64_t CacheFlusher::stream(std::size_t bytes) const {
   return a ^ b ^ c ^ d;
 }
 
-void CacheFlusher::flush(Pin& pin) const {
+std::size_t CacheFlusher::streamed_bytes() const {
+  const std::size_t last = kCanEvict ? std::min(topology_.cache_bytes, kStreamedCache) : topology_.cache_bytes;
+  return 2 * std::max(last, topology_.l2_bytes);
+}
+
+void CacheFlusher::flush(Pin& pin, std::span<const std::span<const std::byte>> used) const {
   bool first = true;
   for (const int core : topology_.worker_cores) {
     pin.to(core);
-    sink_ += stream(first ? 2 * topology_.cache_bytes : 2 * topology_.l2_bytes);
+    sink_ += stream(first ? streamed_bytes() : 2 * topology_.l2_bytes);
     first = false;
   }
   pin.to(topology_.clock_core);
   if (!topology_.clock_core_shared) sink_ += stream(2 * topology_.l2_bytes);
+  for (const std::span<const std::byte> bytes : used) evict(bytes);
 }
 
 double CacheFlusher::read_rate() const {
@@ -256,6 +297,7 @@ DeviceInfo describe_machine(const Topology& topology, const CacheFlusher& flushe
       {"bound_hz", hz},
       {"flops_per_cycle", flops_per_cycle(flags)},
       {"read_bytes_per_second", rate},
+      {"flush", {{"streamed_bytes", flusher.streamed_bytes()}, {"lines_evicted", kCanEvict}}},
   };
   return info;
 }

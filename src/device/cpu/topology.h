@@ -2,6 +2,7 @@
 #ifndef HONE_DEVICE_CPU_TOPOLOGY_H
 #define HONE_DEVICE_CPU_TOPOLOGY_H
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -37,12 +38,16 @@ class Pin {
 // Lets a thread of any process run on these cores only.
 bool restrict_to(int tid, std::span<const int> cores);
 
-// Empties caches by streaming random data through them, on the cores that will be timed.
+// Empties caches: streams random data through them on the cores that will be timed, and evicts the lines
+// of the memory that a call will use. A last-level cache beyond 32 MiB is shared with neighbours and takes
+// longer to stream through than most kernels run; there eviction does its part.
 class CacheFlusher {
  public:
   explicit CacheFlusher(const Topology& topology);
-  // Leaves this thread on the clock core.
-  void flush(Pin& pin) const;
+  // Leaves this thread on the clock core; `used`: every buffer of the call.
+  void flush(Pin& pin, std::span<const std::span<const std::byte>> used) const;
+  // Bytes streamed on the first worker's core before each timed call.
+  std::size_t streamed_bytes() const;
   // Bytes a second of one core's streaming read: best of a few passes.
   double read_rate() const;
 
