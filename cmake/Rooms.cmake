@@ -1,6 +1,10 @@
 # hone_room(NAME SOURCES ... ROOMS ... LIBRARIES ...): one static library a room. ROOMS lists the
 # rooms below that it may include; CMake refuses a cycle, so arrows point down by construction.
 set(HONE_WARNINGS -Wall -Wextra -Wconversion -Wshadow -Wold-style-cast)
+# GCC 12 warns of std::string's own code: https://gcc.gnu.org/PR105651
+if(CMAKE_CXX_COMPILER_ID STREQUAL GNU AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+  list(APPEND HONE_WARNINGS -Wno-restrict)
+endif()
 if(HONE_WERROR)
   list(APPEND HONE_WARNINGS -Werror)
 endif()
@@ -17,12 +21,35 @@ function(hone_options target)
   endif()
 endfunction()
 
+# Rooms share one set of precompiled headers, tests another: a program's code is compiled with other
+# flags than a library's.
+if(HONE_PCH)
+  set(HONE_HEADERS <algorithm> <filesystem> <functional> <map> <memory> <optional> <set> <string> <string_view> <vector>
+      <fmt/format.h> <nlohmann/json.hpp> <tl/expected.hpp>)
+  file(WRITE ${CMAKE_BINARY_DIR}/precompiled.cpp "int main() { return 0; }\n")
+  add_library(hone_headers STATIC ${CMAKE_BINARY_DIR}/precompiled.cpp)
+  hone_options(hone_headers)
+  target_precompile_headers(hone_headers PRIVATE ${HONE_HEADERS})
+  if(HONE_TESTS)
+    add_executable(hone_test_headers EXCLUDE_FROM_ALL ${CMAKE_BINARY_DIR}/precompiled.cpp)
+    hone_options(hone_test_headers)
+    target_link_libraries(hone_test_headers PRIVATE GTest::gtest GTest::gmock)
+    target_precompile_headers(hone_test_headers PRIVATE ${HONE_HEADERS} <gmock/gmock.h> <gtest/gtest.h>)
+  endif()
+endif()
+function(hone_precompiled target from)
+  if(HONE_PCH)
+    target_precompile_headers(${target} REUSE_FROM ${from})
+  endif()
+endfunction()
+
 function(hone_room name)
   cmake_parse_arguments(arg "" "" "SOURCES;ROOMS;LIBRARIES" ${ARGN})
   add_library(hone_${name} STATIC ${arg_SOURCES})
   hone_options(hone_${name})
   list(TRANSFORM arg_ROOMS PREPEND hone_)
   target_link_libraries(hone_${name} PUBLIC ${arg_ROOMS} PRIVATE ${arg_LIBRARIES})
+  hone_precompiled(hone_${name} hone_headers)
 endfunction()
 
 # hone_test(ROOM SOURCES ... LIBRARIES ...): one GoogleTest program a room, tests/<room>/.
@@ -32,6 +59,7 @@ function(hone_test name)
   hone_options(test_${name})
   list(TRANSFORM arg_ROOMS PREPEND hone_)
   target_link_libraries(test_${name} PRIVATE hone_testing ${arg_ROOMS} ${arg_LIBRARIES} GTest::gtest GTest::gmock GTest::gtest_main)
+  hone_precompiled(test_${name} hone_test_headers)
   add_test(NAME ${name} COMMAND test_${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT 600 SKIP_REGULAR_EXPRESSION "^skipped: "
     ENVIRONMENT "HONE_SHARE=${HONE_SHARE};HONE_BIN=${CMAKE_BINARY_DIR}/bin/hone;HONE_SOURCE=${CMAKE_SOURCE_DIR}")

@@ -29,7 +29,7 @@ std::vector<std::string> words_of(const Page& page) {
 }
 
 // In single quotes.
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
     if (c == '\'') out += "'\\''";
@@ -44,10 +44,10 @@ std::string bash(const Page& root) {
   each_page(root, [&](const Page& page) {
     if (!page.commands.empty()) {
       std::vector<std::string> names;
-      for (const Page& command : page.commands) names.push_back(quoted(page.path + " " + command.name));
+      for (const Page& command : page.commands) names.push_back(in_quotes(page.path + " " + command.name));
       commands += fmt::format("      {}) path+=\" $word\" ;;\n", fmt::join(names, "|"));
     }
-    words += fmt::format("    {}) words={} ;;\n", quoted(page.path), quoted(fmt::format("{}", fmt::join(words_of(page), " "))));
+    words += fmt::format("    {}) words={} ;;\n", in_quotes(page.path), in_quotes(fmt::format("{}", fmt::join(words_of(page), " "))));
     for (const PageOption& flag : all_flags(page)) {
       if (flag.value.empty()) continue;
       for (const std::string& name : flag.names) {
@@ -55,7 +55,7 @@ std::string bash(const Page& root) {
         seen.push_back(name);
         if (flag.choices.empty()) values += fmt::format("    {}) COMPREPLY=($(compgen -f -- \"$current\")); return ;;\n", name);
         else values += fmt::format("    {}) COMPREPLY=($(compgen -W {} -- \"$current\")); return ;;\n", name,
-                                   quoted(fmt::format("{}", fmt::join(flag.choices, " "))));
+                                   in_quotes(fmt::format("{}", fmt::join(flag.choices, " "))));
       }
     }
   });
@@ -102,17 +102,17 @@ std::string zsh(const Page& root) {
         value = fmt::format(":{}:{}", zsh_text(flag.value),
                             flag.choices.empty() ? "_files" : fmt::format("({})", fmt::join(flag.choices, " ")));
       for (const std::string& name : flag.names)
-        out += " \\\n    " + quoted((flag.repeatable ? "*" : "") + name + "[" + zsh_text(flag.text) + "]" + value);
+        out += " \\\n    " + in_quotes((flag.repeatable ? "*" : "") + name + "[" + zsh_text(flag.text) + "]" + value);
     }
     if (page.commands.empty()) {
       for (const PageOption& positional : page.positionals)
-        out += " \\\n    " + quoted(fmt::format("{}:{}:{}", positional.repeatable ? "*" : "", zsh_text(positional.value),
+        out += " \\\n    " + in_quotes(fmt::format("{}:{}:{}", positional.repeatable ? "*" : "", zsh_text(positional.value),
                                                positional.choices.empty() ? "_files" : fmt::format("({})", fmt::join(positional.choices, " "))));
       out += "\n}\n";
       return;
     }
     out += " \\\n    '1:command:->command' '*::argument:->argument'\n  case $state in\n    command)\n      local -a commands=(";
-    for (const Page& command : page.commands) out += "\n        " + quoted(command.name + ":" + zsh_text(command.summary));
+    for (const Page& command : page.commands) out += "\n        " + in_quotes(command.name + ":" + zsh_text(command.summary));
     out += ")\n      _describe command commands ;;\n    argument)\n      case $line[1] in\n";
     for (const Page& command : page.commands) out += fmt::format("        {}) {} ;;\n", command.name, zsh_function(command));
     out += "      esac ;;\n  esac\n}\n";

@@ -222,7 +222,8 @@ Result<std::shared_ptr<TaskCode>> TaskCode::load(const Task& task, const Toolcha
   request.trusted = true;
   HONE_TRY(const Artifact artifact, toolchain.compile(request));
   const std::string where = (task.folder / task.oracle).string();
-  Library library(dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL));
+  // For good: each carries its own C++ runtime, whose emergency pool would be lost at every unloading.
+  Library library(dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));
   if (library == nullptr) {
     const char* reason = dlerror();
     return fail(make_error(ErrorKind::contract, "cannot load the compiled task code: {}", reason == nullptr ? "unknown" : reason).at({where, 0, 0}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 namespace hone {
 namespace {
@@ -84,6 +85,7 @@ json to_json(const Report& report) {
     workloads.push_back({{"id", workload.id},
                          {"verdict", name_of(workload.verdict)},
                          {"error", std::move(error)},
+                         {"baseline", workload.baseline.empty() ? json(nullptr) : json{{"name", workload.baseline}, {"describe", workload.baseline_text}}},
                          {"baseline_us", number(workload.baseline_s, 1e6)},
                          {"candidate_us", number(workload.candidate_s, 1e6)},
                          {"ratio", number(workload.ratio)},
@@ -123,7 +125,12 @@ std::string to_text(const Report& report) {
     if (!out.ends_with('\n')) out += '\n';
     out += "  on workload " + workloads + "\n";
   }
-  out += fmt::format("\npassed: {}/{}\n", report.passed, report.total);
+  out += "\n";
+  std::set<std::string> baselines;
+  for (const WorkloadReport& workload : report.workloads)
+    if (!workload.baseline_text.empty()) baselines.insert(fmt::format("{} is {}\n", workload.baseline, workload.baseline_text));
+  for (const std::string& line : baselines) out += line;
+  out += fmt::format("passed: {}/{}\n", report.passed, report.total);
   if (report.geomean) {
     out += "geomean: " + ratio_cell(report.geomean, report.geomean_ci) + " baseline time / candidate time\n";
     if (report.incumbent_geomean)

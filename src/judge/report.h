@@ -34,6 +34,7 @@ struct WorkloadReport {
   Verdict verdict = Verdict::error;
   std::optional<Error> error;
   std::string baseline;                             // which baseline counted
+  std::string baseline_text;                        // what it says of itself: library, version, kernels
   std::optional<double> baseline_s, candidate_s;    // medians of the raw samples
   std::optional<double> ratio;                      // baseline time / candidate time; above 1 is faster
   std::optional<Interval> ratio_ci;                 // 95%

@@ -44,6 +44,7 @@ void summarise(const WorkloadJob& job, Timing timing, WorkloadOutcome& out) {
   report.baseline = job.baselines[timing.baseline]->name;
   report.warmup_s = timing.warmup_s;
   report.samples = static_cast<int>(timing.raw.size());
+  report.baseline_text = timing.baseline_text;
   out.facts["baseline"] = {{"name", report.baseline}, {"describe", timing.baseline_text}};
   out.facts["stop"] = name_of(timing.stop);
   out.facts["oracle_samples"] = timing.oracle_samples;

@@ -116,7 +116,6 @@ void from_json(const json& in, FrontierEntry& entry) {
   entry.family = text_from(in, "family");
   entry.parent = text_from(in, "parent");
   entry.device = text_from(in, "device");
-  entry.added = text_from(in, "added");
   if (in.contains("geomean") && in["geomean"].is_number()) entry.geomean = in["geomean"].get<double>();
   if (const auto ci = in.find("geomean_ci"); ci != in.end() && ci->is_array() && ci->size() == 2 && (*ci)[0].is_number() && (*ci)[1].is_number())
     entry.geomean_ci = Interval{(*ci)[0].get<double>(), (*ci)[1].get<double>()};
@@ -137,6 +136,7 @@ std::vector<FrontierEntry> frontier_of(const std::vector<LedgerRow>& rows) {
       FrontierEntry entry = row.data.get<FrontierEntry>();
       if (!good_name(entry.name) || !(entry.geomean > 0)) continue;
       entry.row = row.seq;
+      entry.added = row.time;
       std::erase_if(entries, [&](const FrontierEntry& each) { return each.name == entry.name || each.sha256 == entry.sha256; });
       entries.push_back(std::move(entry));
     }
@@ -163,6 +163,7 @@ Result<FrontierEntry> frontier_add(const Run& run, Ledger& ledger, const Candida
                                               : fmt::format("{} of {} workloads passed", facts.passed, facts.total),
                   "only a candidate whose every workload passes can enter");
   if (facts.quick) return refuse("it is the tuner's quick look, not a full measurement", "judge the candidate with `hone bench`");
+  if (!facts.geomean_ci) return refuse("it has no interval, for want of samples", "judge the candidate with a larger `--budget time=`");
   if (body["candidate"].is_null()) return refuse("it judged the baseline", "judge the candidate in this run with `hone bench`");
   HONE_TRY(const Candidate judged, hone::candidate_of(body));
   if (judged.sha256 != candidate.sha256)
@@ -199,6 +200,7 @@ Result<FrontierEntry> frontier_add(const Run& run, Ledger& ledger, const Candida
     HONE_CHECK(write_file_atomic(own, bytes));
   }
   json data = entry;
+  data.erase("added");                             // the row's own time
   HONE_TRY(const LedgerRow row, ledger.append("frontier_add", elapsed_s, data));
   entry.row = row.seq;
   entry.added = row.time;

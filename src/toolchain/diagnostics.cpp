@@ -48,7 +48,7 @@ std::optional<Message> located(std::string_view line) {
     const auto row = number(line.substr(colon + 1, second - colon - 1));
     if (!row || colon == 0) continue;
     Message message;
-    message.place = {std::string(line.substr(0, colon)), *row, 0};
+    message.place = {clean(line.substr(0, colon)), *row, 0};
     std::string_view rest = line.substr(second + 1);
     if (const std::size_t third = rest.find(':'); third != std::string_view::npos)
       if (const auto column = number(rest.substr(0, third))) {
@@ -64,7 +64,7 @@ std::optional<Message> located(std::string_view line) {
       }
     // The linker gives only the line.
     if (message.severity.empty() && rest.starts_with("undefined reference")) message.severity = "error";
-    message.text = clean(rest);
+    message.text = rest.empty() ? "an error without a text" : clean(rest);
     return message;
   }
   return std::nullopt;
@@ -85,7 +85,7 @@ std::optional<Place> included_from(std::string_view line) {
   if (colon == std::string_view::npos) return std::nullopt;
   const std::string_view tail = line.substr(colon + 1);
   const auto row = number(tail.substr(0, tail.find(':')));
-  return row ? std::optional(Place{std::string(line.substr(0, colon)), *row, 0}) : std::nullopt;
+  return row ? std::optional(Place{clean(line.substr(0, colon)), *row, 0}) : std::nullopt;
 }
 
 template <class F>

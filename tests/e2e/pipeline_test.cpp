@@ -39,7 +39,7 @@ TEST(Pipeline, BenchJsonHasTheDesignedKeys) {
   EXPECT_EQ(body["schema"], "hone.bench/1");
   EXPECT_EQ(body["passed"], 4);
   ASSERT_EQ(body["workloads"].size(), 4u);
-  for (const char* key : {"id", "verdict", "error", "baseline_us", "candidate_us", "ratio", "ratio_ci", "samples", "notes"})
+  for (const char* key : {"id", "verdict", "error", "baseline", "baseline_us", "candidate_us", "ratio", "ratio_ci", "samples", "notes"})
     EXPECT_TRUE(body["workloads"][0].contains(key)) << key;
   EXPECT_EQ(body["workloads"][0]["samples"], 5);
 

@@ -58,6 +58,7 @@ TEST_F(Frontier, APassingCandidateEntersWithItsSource) {
   const auto schema = schema_text("frontier");
   HONE_ASSERT_OK(schema);
   HONE_ASSERT_OK(check_schema(index(), *schema, "index"));
+  EXPECT_EQ(index()["entries"][0]["added"], read_ledger(run.ledger())->rows.back().time);
   EXPECT_EQ(index()["entries"][0]["name"], "x");
   EXPECT_EQ(Git(run.worktree()).read({"log", "-1", "--format=%an %s"}).value(), "hone Frontier: add x (1.10x)\n");
   EXPECT_EQ(Git(run.worktree()).read({"status", "--porcelain", "candidates/toy/frontier"}).value(), "");
@@ -113,6 +114,14 @@ TEST_F(Frontier, AnHonestPassOverSomeWorkloadsDoesNotAdmit) {
   report.receipt_body = fake_receipt(report, x, run.manifest.task_sha256);
   HONE_ASSERT_OK(write_receipt(report, run.receipts()));
   refused(add(x, report.receipt), "only some workloads");
+}
+
+TEST_F(Frontier, AReceiptWithoutAnIntervalDoesNotAdmit) {
+  Report report = fake_report(x, {{"a", 1.5}});
+  report.geomean_ci.reset();
+  report.receipt_body = fake_receipt(report, x, run.manifest.task_sha256);
+  HONE_ASSERT_OK(write_receipt(report, run.receipts()));
+  refused(add(x, report.receipt), "no interval");
 }
 
 TEST_F(Frontier, AForgedReceiptDoesNotAdmit) {

@@ -31,6 +31,8 @@ TEST(Diagnostics, NothingOfACandidateReachesATerminalAsACommand) {
   const Error error = compile_error(messages_of("kernel.cpp:1:2: error: #error \x1b[2J\x07 text \xff\n"));
   EXPECT_EQ(error.message.find('\x1b'), std::string::npos);
   EXPECT_EQ(error.message.find('\x07'), std::string::npos);
+  const Error named = compile_error(messages_of("\x1b[2J.cpp:1:2: error: a file name of #line\n"));
+  EXPECT_EQ(named.place.file, "?[2J.cpp");
 }
 
 TEST(KernelName, Cases) {

@@ -24,7 +24,7 @@ namespace {
 // Hypervisors hide caches; these are larger than most real ones.
 constexpr std::size_t kUnknownL2 = std::size_t{2} << 20, kUnknownCache = std::size_t{32} << 20,
                       kLargestCache = std::size_t{512} << 20,
-                      kStreamedCache = std::size_t{32} << 20;   // of a larger one, when lines can be evicted
+                      kStreamedCache = std::size_t{16} << 20;   // of a larger one, when lines can be evicted
 constexpr std::size_t kLine = 64;
 
 std::string first_line(const std::string& path) {

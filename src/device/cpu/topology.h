@@ -39,7 +39,7 @@ class Pin {
 bool restrict_to(int tid, std::span<const int> cores);
 
 // Empties caches: streams random data through them on the cores that will be timed, and evicts the lines
-// of the memory that a call will use. A last-level cache beyond 32 MiB is shared with neighbours and takes
+// of the memory that a call will use. A last-level cache beyond 16 MiB is shared with neighbours and takes
 // longer to stream through than most kernels run; there eviction does its part.
 class CacheFlusher {
  public:
