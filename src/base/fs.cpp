@@ -8,6 +8,9 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
+#include <mutex>
+#include <set>
 
 namespace hone {
 namespace {
@@ -121,18 +124,51 @@ Result<std::map<std::string, std::string>> read_tree(const fs::path& root, TreeL
   return files;
 }
 
+namespace {
+
+constexpr std::string_view kScratchPrefix = "hone-scratch-";   // no name that a person would give to a folder of theirs
+constexpr time_t kScratchGrace = 60;   // between a folder's making and its lock
+
+// Removes this user's scratch folders whose process was killed: their locks went with it.
+void sweep_scratch(const fs::path& base) {
+  std::error_code code;
+  std::vector<fs::path> stale;
+  for (fs::directory_iterator it(base, code), end; !code && it != end; it.increment(code))
+    if (it->path().filename().string().starts_with(kScratchPrefix)) stale.push_back(it->path());
+  for (const fs::path& path : stale) {
+    struct stat info = {};
+    if (::lstat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode) || info.st_uid != ::geteuid()) continue;
+    if (::time(nullptr) - info.st_mtime < kScratchGrace) continue;
+    const int folder = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0) continue;
+    if (::flock(folder, LOCK_EX | LOCK_NB) == 0) (void)remove_tree(path);
+    ::close(folder);
+  }
+}
+
+}  // namespace
+
 Result<ScratchDir> ScratchDir::create(const fs::path& parent) {
   std::error_code code;
   const fs::path base = parent.empty() ? fs::temp_directory_path(code) : parent;
   if (code) return fail(io_error("use the temp folder", base, code.value()));
   HONE_CHECK(make_dirs(base));
-  std::string name = (base / "hone-XXXXXX").string();
+  if (parent.empty()) {
+    static std::mutex mutex;
+    static std::set<fs::path> swept;
+    const std::lock_guard lock(mutex);
+    if (swept.insert(base).second) sweep_scratch(base);
+  }
+  std::string name = (base / (std::string(kScratchPrefix) + "XXXXXX")).string();
   if (::mkdtemp(name.data()) == nullptr) return fail(io_error("create a folder in", base));
-  return ScratchDir(fs::path(name));
+  const int lock = ::open(name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (lock >= 0) (void)::flock(lock, LOCK_SH | LOCK_NB);
+  return ScratchDir(fs::path(name), lock);
 }
 
 ScratchDir::~ScratchDir() {
   if (!path_.empty()) (void)remove_tree(path_);
+  if (lock_ >= 0) ::close(lock_);
 }
 
 Result<FileLock> FileLock::acquire(const fs::path& path) {

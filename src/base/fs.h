@@ -30,18 +30,24 @@ struct TreeLimits {
 };
 Result<std::map<std::string, std::string>> read_tree(const fs::path& root, TreeLimits limits = {});
 
-// A fresh private folder, removed with everything in it at the end of its life.
+// A fresh private folder, removed with everything in it at the end of its life. Folders in the system's temp
+// folder that a killed process of this user left behind are removed by a later one.
 class ScratchDir {
  public:
   static Result<ScratchDir> create(const fs::path& parent = {});   // default: the system's temp folder
-  ScratchDir(ScratchDir&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ScratchDir& operator=(ScratchDir&& other) noexcept { std::swap(path_, other.path_); return *this; }
+  ScratchDir(ScratchDir&& other) noexcept : path_(std::exchange(other.path_, {})), lock_(std::exchange(other.lock_, -1)) {}
+  ScratchDir& operator=(ScratchDir&& other) noexcept {
+    std::swap(path_, other.path_);
+    std::swap(lock_, other.lock_);
+    return *this;
+  }
   ~ScratchDir();
   const fs::path& path() const { return path_; }
 
  private:
-  explicit ScratchDir(fs::path path) : path_(std::move(path)) {}
+  ScratchDir(fs::path path, int lock) : path_(std::move(path)), lock_(lock) {}
   fs::path path_;
+  int lock_ = -1;
 };
 
 // An exclusive advisory lock on a file (flock): released at the end of its life or of the process,

@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 
 #include "base/text.h"
 #include "cli/page.h"
@@ -65,6 +67,12 @@ Error explain(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 }  // namespace
+
+std::string seed_fault(const std::string& text) {
+  std::uint64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size() ? std::string() : "`" + text + "` is not a whole number from 0 to 18446744073709551615";
+}
 
 std::unique_ptr<CLI::App> make_app(Invocation& invocation) {
   auto app = std::make_unique<CLI::App>("agents make compute kernels faster, and a claimed speedup can be trusted", "hone");

@@ -56,6 +56,9 @@ struct Verb {
   X(report, "a run's experiments as Markdown or JSON", "hone report --run runs/first")                    \
   X(completion, "shell completion", "hone completion bash > /etc/bash_completion.d/hone")
 
+// CLI11's check of --seed, which by itself takes -1 for 2^64 - 1: what is wrong with `text`, or nothing.
+std::string seed_fault(const std::string& text);
+
 #define HONE_VERB_DECLARE(name, summary, example) void define_##name(CLI::App& app, Invocation& invocation);
 HONE_VERBS(HONE_VERB_DECLARE)
 #undef HONE_VERB_DECLARE

@@ -44,7 +44,7 @@ Result<Task> find_task(const Options& options, const std::optional<Run>& run) {
   if (!options.task.empty()) return load_task(options.task);
   const std::string inferred = options.candidate == "baseline" ? "" : task_in_path(options.candidate);
   if (!inferred.empty()) return load_task(inferred);
-  return fail(make_error(ErrorKind::usage, "which task? {} does not say", options.candidate)
+  return fail(make_error(ErrorKind::usage, "which task is {} for?", options.candidate)
                   .with_hint("give --task; `hone task list` shows them"));
 }
 
@@ -108,7 +108,7 @@ void define_bench(CLI::App& app, Invocation& invocation) {
   app.add_option("--task", options->task, "task by name or folder; found by itself in a run and in kernels/<task>/");
   app.add_option("--run", options->run, "run to record the result in; found by itself inside one");
   app.add_option("--workload", options->workloads, "only these workloads (then there is no geomean)")->delimiter(',')->take_all();
-  app.add_option("--seed", options->seed, "instead of a secret one");
+  app.add_option("--seed", options->seed, "instead of a secret one")->check(seed_fault);
   app.add_option("--samples", options->samples, "exactly this many pairs a workload")->check(CLI::Range(1, 1000000));
   app.add_option("--budget", options->budget, "time=10s: for measuring all workloads");
   app.add_option("--memory", options->memory, "limit of a workload's tensors and the program's memory: 1GiB");

@@ -54,7 +54,7 @@ void define_init(CLI::App& app, Invocation& invocation) {
   app.add_option("--name", options->name, "the run's name");
   app.add_option("--target", options->target, "speedup over the baseline that ends the run: 1.5x");
   app.add_option("--budget", options->budget, "what the run may spend: evaluations=60,time=120s");
-  app.add_option("--seed", options->seed, "of the tuner's random choices");
+  app.add_option("--seed", options->seed, "of the tuner's random choices")->check(seed_fault);
   app.callback([&invocation, options] { invocation.action = [&invocation, options] { return init(invocation.global, *options); }; });
 }
 

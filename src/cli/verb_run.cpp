@@ -164,7 +164,7 @@ void define_run(CLI::App& app, Invocation& invocation) {
   app.add_option("--budget", options->budget, "evaluations=N,time=T; cumulative over --resume (default: evaluations=60)");
   app.add_option("--target", options->target, "end when a retained candidate measured this speedup twice: 1.5x");
   app.add_option("--candidate", options->candidates, "tune this candidate (default: every one in scratch that has parameters)");
-  app.add_option("--seed", options->seed, "of random choices (default: the run's)");
+  app.add_option("--seed", options->seed, "of random choices (default: the run's)")->check(seed_fault);
   app.add_flag("--resume", options->resume, "go on with a run that ended, was stopped or was killed");
   app.callback([&invocation, options] { invocation.action = [&invocation, options] { return run_verb(invocation.global, *options); }; });
 }

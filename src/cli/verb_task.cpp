@@ -106,6 +106,9 @@ Result<int> make(const Global& global, const Options& options) {
                     std::all_of(options.name.begin(), options.name.end(), [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; });
   if (!good)
     return fail(make_error(ErrorKind::usage, "`{}` is no name for a task", options.name).with_hint("letters, digits and _, a letter first, at most 64"));
+  const std::vector<std::string> known = task_names();
+  if (options.dir.empty() && std::find(known.begin(), known.end(), options.name) != known.end())
+    return fail(make_error(ErrorKind::usage, "there is a task {} already", options.name).with_hint("choose another name, or make it elsewhere with --dir"));
   const fs::path folder = options.dir.empty() ? data_dir() / "tasks" / options.name : fs::path(options.dir);
   std::error_code ignored;
   if (fs::exists(folder, ignored))

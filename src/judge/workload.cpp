@@ -77,7 +77,7 @@ void summarise(const WorkloadJob& job, Timing timing, WorkloadOutcome& out) {
       deciding = &*report.incumbent_ci;
       if (deciding->high < 1 - policy.min_effect) report.notes.push_back("slower than the incumbent here");
     } else if (deciding->high < 1 - policy.min_effect) {
-      report.notes.push_back("slower than the baseline here");
+      report.notes.push_back(job.candidate != nullptr ? "slower than the baseline here" : "the baseline against itself: noise of this machine");
     }
     if ((timing.stop == Stop::budget || timing.stop == Stop::max_pairs) && halfwidth(*deciding) > policy.target_halfwidth)
       report.notes.push_back(fmt::format("interval +-{:.2f}% at the end ({}), aimed at +-{:.2f}%", 100 * halfwidth(*deciding),

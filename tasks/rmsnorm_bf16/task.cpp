@@ -22,8 +22,11 @@ void hone_inputs(const hone::TaskCall* call) {
       const float scale = static_cast<float>(1 << choice) / 8.0f;
       for (Int j = 0; j < n; ++j) row[j] = hone::to_bf16(hone::to_float(row[j]) * scale);
     }
-    if (set == "one-hot")
-      for (Int j = 0; j < n; ++j) row[j] = j == (i * 37 + 11) % n ? hone::to_bf16(3) : zero;
+    if (set == "one-hot") {
+      const std::uint32_t drawn = hone::random_u32(call->seed, 1001, call->call, static_cast<std::uint64_t>(i));
+      for (Int j = 0; j < n; ++j) row[j] = zero;
+      row[hone::below(drawn, static_cast<std::uint32_t>(n))] = hone::to_bf16(3);
+    }
     if (set == "zero-rows" && i % 2 == 1)
       for (Int j = 0; j < n; ++j) row[j] = zero;
     if (set == "outlier-last") row[n - 1] = hone::to_bf16(i % 2 == 0 ? 3000.0f : -3000.0f);

@@ -21,6 +21,13 @@ void hone_inputs(const hone::TaskCall* call) {
         if (i % 5 == 4 || (i + j) % 3 == 0) row[j] = -3.0e38f;
     if (set == "max-last") row[n - 1] = 12;
     if (set == "max-first") row[0] = 12;
+    if (set == "lone-peak") {
+      const auto draw = [&](std::uint64_t what, Int limit) {
+        return hone::below(hone::random_u32(call->seed, 1000 + what, call->call, static_cast<std::uint64_t>(i)),
+                           static_cast<std::uint32_t>(limit));
+      };
+      row[draw(0, n)] = 150 + static_cast<float>(draw(1, 1051));
+    }
     if (set == "scaled-rows" && i % 2 == 1)
       for (Int j = 0; j < n; ++j) row[j] += 500;
     if (set == "equal-rows" && i > 0)

@@ -1,7 +1,13 @@
 #include "base/fs.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
 
 #include "testing/testing.h"
 
@@ -40,6 +46,42 @@ TEST(Files, TreeRefusesLinks) {
   EXPECT_EQ(tree->at("sub/a.h"), "x");
   fs::create_symlink("/etc/passwd", dir / "link");
   HONE_EXPECT_ERROR(read_tree(dir), contract);
+}
+
+// A process that makes a scratch folder in `temp`, old at once, and is killed; the folder's path.
+fs::path scratch_of_a_killed_process(const fs::path& temp) {
+  const fs::path answer = temp / "answer";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setenv("TMPDIR", temp.c_str(), 1);
+    const auto folder = ScratchDir::create();
+    const timespec old[2] = {{1000, 0}, {1000, 0}};
+    if (folder && ::utimensat(AT_FDCWD, folder->path().c_str(), old, 0) == 0) (void)write_file_atomic(answer, folder->path().string());
+    ::raise(SIGKILL);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFSIGNALED(status));
+  return read_file(answer).value_or("");
+}
+
+TEST(Files, ScratchOfAKilledProcessIsSweptByALaterOne) {
+  const fs::path temp = testing::scratch("temp");
+  const timespec old[2] = {{1000, 0}, {1000, 0}};
+  // A person's own folder is not touched, however old.
+  ASSERT_TRUE(make_dirs(temp / "hone-second"));
+  ASSERT_EQ(::utimensat(AT_FDCWD, (temp / "hone-second").c_str(), old, 0), 0);
+
+  const fs::path first = scratch_of_a_killed_process(temp);
+  ASSERT_TRUE(fs::exists(first));
+  const auto living = ScratchDir::create(temp);
+  ASSERT_TRUE(living);
+  ASSERT_EQ(::utimensat(AT_FDCWD, living->path().c_str(), old, 0), 0);
+  const fs::path second = scratch_of_a_killed_process(temp);
+  EXPECT_FALSE(fs::exists(first));
+  EXPECT_TRUE(fs::exists(second));
+  EXPECT_TRUE(fs::exists(living->path())) << "its process lives";
+  EXPECT_TRUE(fs::exists(temp / "hone-second"));
 }
 
 TEST(Files, LockIsExclusive) {

@@ -11,6 +11,7 @@
 #include "device/cpu/arena.h"
 #include "device/cpu/crew.h"
 #include "device/cpu/topology.h"
+#include "device/cpu/tripwire.h"
 #include "device/subject.h"
 #include "testing/testing.h"
 
@@ -210,6 +211,63 @@ TEST(CpuTopology, WorkersAreBoundedByTheCores) {
   const auto one = find_topology(1);
   HONE_ASSERT_OK(one);
   EXPECT_EQ(one->worker_cores.size(), 1u);
+}
+
+struct TripwireMemory {
+  std::vector<std::byte> in = std::vector<std::byte>(4096), out = std::vector<std::byte>(1000);
+  std::uint64_t state = 7;
+  std::optional<Tripwires> tripwires;
+  std::vector<std::byte> truth;
+  TripwireMemory() {
+    for (std::byte& each : in) each = static_cast<std::byte>(draw());
+    truth = in;
+    const TripwireBuffer input{in.data(), in.size(), 1, {}}, output{out.data(), out.size(), 4, kRuns};
+    tripwires.emplace(std::span(&input, 1), std::span(&output, 1), [this] { return draw(); });
+  }
+  std::uint64_t draw() { return state = (state ^ (state >> 29)) * 0x9e3779b97f4a7c15u + 1; }
+  static constexpr Run kRuns[] = {{0, 400}, {600, 400}};   // between them lies a gap
+};
+
+TEST(Tripwires, InputsAreFalseUntilTheyAreRevealed) {
+  TripwireMemory memory;
+  EXPECT_NE(memory.in, memory.truth);
+  EXPECT_TRUE(memory.tripwires->reveal());
+  EXPECT_EQ(memory.in, memory.truth);
+}
+
+TEST(Tripwires, InputsAreTrueAgainWhenTheCallFailed) {
+  TripwireMemory memory;
+  memory.tripwires.reset();
+  EXPECT_EQ(memory.in, memory.truth);
+}
+
+TEST(Tripwires, AnOutputOfBeforeTheStartIsSeen) {
+  TripwireMemory memory;
+  for (std::size_t i = 0; i < 400; ++i) memory.out[i] = std::byte{1};
+  EXPECT_FALSE(memory.tripwires->reveal());
+}
+
+TEST(Tripwires, OnlyWhatTheTensorCoversCounts) {
+  TripwireMemory memory;
+  for (std::size_t i = 400; i < 600; ++i) memory.out[i] = std::byte{1};
+  EXPECT_TRUE(memory.tripwires->reveal());
+}
+
+TEST(Tripwires, AnOutputOfAfterTheEndIsSeen) {
+  TripwireMemory memory;
+  ASSERT_TRUE(memory.tripwires->reveal());
+  for (std::byte& each : memory.out) each = std::byte{1};
+  memory.tripwires->ended();
+  EXPECT_TRUE(memory.tripwires->unchanged());
+  for (std::size_t i = 600; i < 1000; ++i) memory.out[i] = std::byte{2};
+  EXPECT_FALSE(memory.tripwires->unchanged());
+}
+
+TEST(Tripwires, NothingToWatch) {
+  Tripwires none({}, {}, [] { return std::uint64_t{0}; });
+  EXPECT_TRUE(none.reveal());
+  none.ended();
+  EXPECT_TRUE(none.unchanged());
 }
 
 }  // namespace

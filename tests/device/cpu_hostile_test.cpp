@@ -281,6 +281,17 @@ TEST_F(CpuHostile, AnEarlyEndIsFound) {
   expect_honest();
 }
 
+TEST_F(CpuHostile, AnOutputOfAfterTheEndIsFound) {
+  // Too little work for the CPU clock to tell it from falling asleep.
+  const Error error = fault_of(
+      "auto* bell = find_bell(); if (bell) bell[96] = bell[0]; for (volatile int i = 0; i < 1000; ++i) {} for "
+      "(std::int64_t i = 0; i < n; ++i) y[i] = x[i] + 1;",
+      kFindBell);
+  EXPECT_FAULT(error, late_work);
+  EXPECT_THAT(error.message, HasSubstr("wrote an output after it had reported the end"));
+  expect_honest();
+}
+
 TEST_F(CpuHostile, ARepeatedEarlyEndIsChargedOrFound) {
   // A few milliseconds after the end, every time: below the grace, so only the sum of evidence tells. On
   // a crowded machine it may not suffice for a verdict; the time counts all the same.

@@ -18,6 +18,7 @@ inline constexpr int kControlFd = 3, kInputFd = 4, kArenaFd = 5;   // as the run
 enum RunnerState : std::uint32_t { kStarting, kReady, kLoaded, kRefused };
 enum ArenaKind : std::uint32_t { kNowhere, kInputArena, kOwnArena };
 inline constexpr std::uint32_t kUnknown = 0xffffffffu;
+inline constexpr std::uint32_t kMaxFrames = 16;
 
 // What a signal handler saw. `kind`, then the rest, are valid once `set` is 1.
 struct FaultRecord {
@@ -27,8 +28,9 @@ struct FaultRecord {
   std::uint32_t arena = kNowhere;       // of the fault address
   std::uint64_t offset = 0;             // within that arena
   std::uint32_t write = 0;              // the access was a store
-  std::uint32_t object = kUnknown;      // shared object of the instruction, or of its nearest caller
-  std::uint64_t pc = 0;                 // offset in that object
+  std::uint32_t object = kUnknown;      // shared object of the instruction, or of its callers
+  std::uint32_t frames = 0;
+  std::uint64_t pcs[kMaxFrames] = {};   // offsets in that object, innermost first
   std::uint32_t worker = kUnknown;
   std::int32_t system_call = -1;        // SIGSYS
   std::uint32_t exhausted = 0;          // no address space was left

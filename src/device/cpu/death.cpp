@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <sstream>
 
 #include "base/text.h"
 #include "device/cpu/runner.h"
@@ -11,6 +12,8 @@
 
 namespace hone::cpu {
 namespace {
+
+constexpr std::string_view kJailSources = "/hone/src/";   // where the toolchain compiles
 
 struct SignalName {
   int number;
@@ -90,22 +93,34 @@ std::string near_buffer(const Layout& layout, std::uint64_t offset) {
 
 }  // namespace
 
-std::string Runner::line_of(const Labels& labels, std::size_t object, std::uint64_t pc) const {
+std::string Runner::line_of(const Labels& labels, const FaultRecord& fault) const {
+  const std::size_t object = fault.object;
   const std::string tool = find_program("addr2line");
   if (tool.empty() || object >= labels.objects.size()) return "";
   JailSpec spec;   // the object is hostile input, and debug information has ways to hurt its reader
-  spec.argv = {"/usr/bin/addr2line", "-e", "/object", fmt::format("{:#x}", pc)};
+  spec.argv = {"/usr/bin/addr2line", "-e", "/object"};
+  for (std::uint32_t frame = 0; frame < std::min(fault.frames, kMaxFrames); ++frame)
+    spec.argv.push_back(fmt::format("{:#x}", fault.pcs[frame]));
   spec.env = {"LC_ALL=C"};
   spec.mounts = {{labels.objects[object], "/object", false}};
   spec.limits.wall_s = spec.limits.cpu_s = 5;
   spec.limits.memory_bytes = std::uint64_t{1} << 30;
-  spec.limits.output_bytes = 4096;
+  spec.limits.output_bytes = 65536;
   const auto outcome = setup_.sandbox.run(spec);
   if (!outcome || !outcome->ok()) return "";
-  std::string line = clean(outcome->out.substr(0, outcome->out.find('\n')));
-  const std::size_t extra = line.find(" (");   // "(discriminator 3)"
-  if (extra != std::string::npos) line.resize(extra);
-  return line.rfind("??", 0) == 0 ? "" : line;
+  // The innermost frame of the program's own sources: the C++ library's are linked in, and throw and
+  // terminate on its behalf.
+  std::istringstream lines(outcome->out);
+  std::string first;
+  for (std::string line; std::getline(lines, line);) {
+    line = clean(line);
+    const std::size_t extra = line.find(" (");   // "(discriminator 3)"
+    if (extra != std::string::npos) line.resize(extra);
+    if (line.rfind("??", 0) == 0) continue;
+    if (line.rfind(kJailSources, 0) == 0) return line;
+    if (first.empty()) first = line;
+  }
+  return first;
 }
 
 Error Runner::death(const Labels& labels) {
@@ -138,14 +153,13 @@ Error Runner::death(const Labels& labels) {
       where = fmt::format("kernel {} (launch {}, block [{}, {}, {}])", launch.kernel, step, block % x, block / x % y,
                           block / x / y);
     }
-    if (fault.object < labels.objects.size()) line = line_of(labels, fault.object, fault.pc);
+    line = line_of(labels, fault);
   }
   if (where.empty()) where = who;
   if (!line.empty()) {
     const std::size_t colon = line.rfind(':');
     std::string file = line.substr(0, colon);
     const std::string& source = fault.object < labels.sources.size() ? labels.sources[fault.object] : "";
-    static constexpr std::string_view kJailSources = "/hone/src/";   // where the toolchain compiles
     if (file.rfind(kJailSources, 0) == 0) file = file.substr(kJailSources.size());
     else if (!source.empty() && fs::path(file).filename() == fs::path(source).filename()) file = source;
     error.place = {file, colon == std::string::npos ? 0 : std::atoi(line.c_str() + colon + 1), 0};

@@ -82,7 +82,7 @@ class Runner {
   Runner(const RunnerSetup& setup, ScratchDir folder) : setup_(setup), folder_(std::move(folder)) {}
   std::vector<int> threads() const;
   Error death(const Labels& labels);
-  std::string line_of(const Labels& labels, std::size_t object, std::uint64_t pc) const;
+  std::string line_of(const Labels& labels, const FaultRecord& fault) const;
 
   RunnerSetup setup_;
   ScratchDir folder_;

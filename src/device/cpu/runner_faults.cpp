@@ -22,20 +22,20 @@ Control* shared = nullptr;
 Range arenas[3], objects[kMaxObjects];
 thread_local std::uint32_t this_worker = kUnknown;
 
-bool place_in_object(std::uintptr_t pc, FaultRecord& fault) {
+void note_frame(std::uintptr_t pc, FaultRecord& fault) {
   for (std::uint32_t i = 0; i < kMaxObjects; ++i) {
-    if (!objects[i].holds(pc)) continue;
-    fault.pc = pc - objects[i].begin;
+    if (!objects[i].holds(pc) || (fault.frames != 0 && fault.object != i)) continue;
     fault.object = i;
-    return true;
+    fault.pcs[fault.frames++] = pc - objects[i].begin;
   }
-  return false;
 }
 
 _Unwind_Reason_Code visit(_Unwind_Context* context, void* fault) {
   const std::uintptr_t pc = _Unwind_GetIP(context);
   // A return address is one past the call; its line is that of the byte before it.
-  return pc != 0 && place_in_object(pc - 1, *static_cast<FaultRecord*>(fault)) ? _URC_NORMAL_STOP : _URC_NO_REASON;
+  auto& record = *static_cast<FaultRecord*>(fault);
+  if (pc != 0) note_frame(pc - 1, record);
+  return record.frames == kMaxFrames ? _URC_NORMAL_STOP : _URC_NO_REASON;
 }
 
 void die_of(int signal) {
@@ -70,10 +70,10 @@ void on_signal(int signal, siginfo_t* info, void* context) {
 #endif
   void* probe = ::mmap(nullptr, std::size_t{4} << 20, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   fault.exhausted = probe == MAP_FAILED ? 1 : 0;
-  const bool placed = place_in_object(pc, fault);
+  note_frame(pc, fault);
   fault.set.store(1, std::memory_order_release);
   // The stack may be in ruins; what matters is recorded already.
-  if (!placed) _Unwind_Backtrace(visit, &fault);
+  if (fault.frames == 0) _Unwind_Backtrace(visit, &fault);
   die_of(signal);
 }
 

@@ -417,7 +417,20 @@ std::optional<Error> CpuSession::suspect(Loaded& loaded, std::string reason) {
   return late(std::move(reason));
 }
 
-std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
+void CpuSession::lay(std::optional<Tripwires>& tripwires, const Loaded& loaded) {
+  std::vector<TripwireBuffer> read, written;
+  for (std::size_t i = 0; i < spec_.workload.tensors.size(); ++i) {
+    const Buffer& buffer = loaded.buffers[i];
+    const BufferSpec& spec = loaded.layout->spec(buffer.index);
+    if (buffer.use == Use::input)
+      read.push_back({input_memory_->data() + input_layout_->offset(buffer.index, input_slot_),
+                      input_layout_->spec(buffer.index).bytes, 1, {}});
+    else written.push_back({bytes_of(loaded, buffer, loaded.slot), spec.bytes, buffer.element, spec.runs});
+  }
+  tripwires.emplace(read, written, [&] { return mix(secret_ + ++draws_); });
+}
+
+std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result, std::optional<Tripwires>& tripwires) {
   Runner& runner = *loaded.runner;
   Doorbell& bell = runner.control().bell;
   const Patience patience = machine_->topology.clock_core_shared ? Patience::sleep : Patience::spin;
@@ -428,17 +441,23 @@ std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result) {
   set(bell.call, number, Patience::sleep);
   double stalled_s = now_s() - rung;
   if (auto fault = runner.wait(bell.armed, number, patience, spec_.call_timeout_s, loaded.labels)) return fault;
+  if (tripwires && !tripwires->reveal())
+    return late(fmt::format("{} wrote an output before its launches had begun", loaded.labels.program));
   const double begin = now_s();
   stalled_s += runner.stalled_s() + (begin - runner.looked_s());
   set(bell.go, number, patience);
   if (auto fault = runner.wait(bell.done, number, patience, spec_.call_timeout_s, loaded.labels)) return fault;
   const double end = now_s();
+  if (tripwires) tripwires->ended();
   result.seconds = end - begin;
   if (loaded.labels.native) return std::nullopt;
 
   if (!await_sleep(loaded))
     return late(fmt::format("{} was still busy {:.0f} ms after it had reported the end of its launches",
                             loaded.labels.program, kGrace * 1e3));
+  if (tripwires && !tripwires->unchanged())
+    return late(fmt::format("{} wrote an output after it had reported the end of its launches",
+                            loaded.labels.program));
   const auto latest = runner.cpu_s();
   if (!latest) return runner.wait(bell.call, 0, Patience::sleep, 0, loaded.labels);   // it died after the end
   const auto workers = static_cast<double>(machine_->topology.worker_cores.size());
@@ -468,6 +487,8 @@ Result<CallResult> CpuSession::call(ProgramId id, const CallOptions& options) {
   if (!loaded->fault) {
     loaded->slot = (loaded->slot + 1) % static_cast<std::uint32_t>(loaded->layout->slots());
     refill(*loaded);
+    std::optional<Tripwires> tripwires;
+    if (!loaded->labels.native) lay(tripwires, *loaded);
     Pin pin;
     if (options.timed) {
       machine_->pool.settle();
@@ -476,7 +497,7 @@ Result<CallResult> CpuSession::call(ProgramId id, const CallOptions& options) {
     } else {
       pin.to(machine_->topology.clock_core);
     }
-    loaded->fault = ring(*loaded, result);
+    loaded->fault = ring(*loaded, result, tripwires);
   }
   result.fault = loaded->fault;
   return result;

@@ -10,6 +10,7 @@
 
 #include "device/cpu/arena.h"
 #include "device/cpu/runner.h"
+#include "device/cpu/tripwire.h"
 #include "device/device.h"
 
 namespace hone::cpu {
@@ -99,7 +100,8 @@ class CpuSession final : public Session {
   // Every buffer that the next call reads or writes.
   std::vector<std::span<const std::byte>> used_by(const Loaded& loaded) const;
   void await_quiet() const;
-  std::optional<Error> ring(Loaded& loaded, CallResult& result);
+  void lay(std::optional<Tripwires>& tripwires, const Loaded& loaded);
+  std::optional<Error> ring(Loaded& loaded, CallResult& result, std::optional<Tripwires>& tripwires);
   bool await_sleep(const Loaded& loaded) const;
   static std::optional<Error> suspect(Loaded& loaded, std::string reason);
   void check_asleep(Loaded& loaded);

@@ -163,16 +163,21 @@ bool restrict_to(int tid, std::span<const int> cores) {
   return ::sched_setaffinity(tid, sizeof set, &set) == 0;
 }
 
-namespace {
-
-// Evicts lines from the caches of all cores, whatever process has them mapped: caches are coherent.
-#if defined(__x86_64__)
+#if defined(__x86_64__) || defined(__aarch64__)
 constexpr bool kCanEvict = true;
+#else
+constexpr bool kCanEvict = false;
+#endif
+
+#if defined(__x86_64__)
+namespace {
 bool has_clflushopt() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) != 0 && (b & bit_CLFLUSHOPT) != 0;
 }
-void evict(std::span<const std::byte> bytes) {
+}  // namespace
+
+void CacheFlusher::evict(std::span<const std::byte> bytes) {
   static const bool unordered = has_clflushopt();
   const auto each = [&](auto&& flush_line) {
     for (std::size_t i = 0; i < bytes.size(); i += kLine) flush_line(&bytes[i]);
@@ -183,18 +188,14 @@ void evict(std::span<const std::byte> bytes) {
   asm volatile("mfence" : : : "memory");
 }
 #elif defined(__aarch64__)
-constexpr bool kCanEvict = true;
-void evict(std::span<const std::byte> bytes) {
+void CacheFlusher::evict(std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < bytes.size(); i += kLine) asm volatile("dc civac, %0" : : "r"(&bytes[i]) : "memory");
   if (!bytes.empty()) asm volatile("dc civac, %0" : : "r"(&bytes.back()) : "memory");
   asm volatile("dsb sy" : : : "memory");
 }
 #else
-constexpr bool kCanEvict = false;
-void evict(std::span<const std::byte>) {}
+void CacheFlusher::evict(std::span<const std::byte>) {}
 #endif
-
-}  // namespace
 
 CacheFlusher::CacheFlusher(const Topology& topology) : topology_(topology) {
   data_.resize(streamed_bytes() / sizeof(std::uint64_t));

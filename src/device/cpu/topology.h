@@ -46,6 +46,9 @@ class CacheFlusher {
   explicit CacheFlusher(const Topology& topology);
   // Leaves this thread on the clock core; `used`: every buffer of the call.
   void flush(Pin& pin, std::span<const std::span<const std::byte>> used) const;
+  // Evicts lines from the caches of all cores, whatever process has them mapped: caches are coherent. Does nothing
+  // on an architecture without such an instruction.
+  static void evict(std::span<const std::byte> bytes);
   // Bytes streamed on the first worker's core before each timed call.
   std::size_t streamed_bytes() const;
   // Bytes a second of one core's streaming read: best of a few passes.

@@ -3,6 +3,7 @@
 // expect: ERROR crash
 // workload: small
 // says: no luck
+// says: "line": 13
 #include "softmax.h"
 
 #include <stdexcept>
