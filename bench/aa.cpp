@@ -56,10 +56,16 @@ nlohmann::json to_json(const Tally& tally) {
 }
 
 int run(int argc, char** argv) {
-  const int tries = std::stoi(flag(argc, argv, "--tries", "300")), slow = std::stoi(flag(argc, argv, "--slow", "100"));
-  const double budget = std::stod(flag(argc, argv, "--budget", "8"));
-  const double aa_budget = std::stod(flag(argc, argv, "--aa-budget", "2"));
-  const std::string workload = flag(argc, argv, "--workload", "millisecond");
+  CLI::App app("How often a copy of the baseline is called faster or slower, and a twin slowed by 1% found.");
+  int tries = 300, slow = 100;
+  double budget = 8, aa_budget = 2;
+  std::string workload = "millisecond";
+  app.add_option("--tries", tries, "A/A comparisons")->capture_default_str();
+  app.add_option("--slow", slow, "comparisons with the slower twin")->capture_default_str();
+  app.add_option("--budget", budget, "seconds for one comparison with the slower twin")->capture_default_str();
+  app.add_option("--aa-budget", aa_budget, "seconds for one A/A comparison")->capture_default_str();
+  app.add_option("--workload", workload, "of tasks/steady: short or millisecond")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
   const auto environment = must(cli::open_environment({}));
   const Task task = steady_task(workload);
   nlohmann::json out = {{"schema", "hone.record.aa/1"}, {"machine", machine(*environment->device)}, {"workload", workload}};

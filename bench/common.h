@@ -1,9 +1,10 @@
-// What the benchmark programs share: flags of the form --name value, and the task they judge.
+// What the benchmark programs share: how they fail, and the task they judge.
 #ifndef HONE_BENCH_COMMON_H
 #define HONE_BENCH_COMMON_H
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -13,12 +14,6 @@
 #include "cli/verb.h"
 
 namespace hone::bench {
-
-inline std::string flag(int argc, char** argv, const std::string& name, const std::string& otherwise) {
-  for (int i = 1; i + 1 < argc; ++i)
-    if (name == argv[i]) return argv[i + 1];
-  return otherwise;
-}
 
 // The value, or the error on stderr and the end.
 template <class T>

@@ -14,7 +14,10 @@ nlohmann::json milliseconds(std::vector<double> seconds) {
 }
 
 int run(int argc, char** argv) {
-  const int tries = std::stoi(flag(argc, argv, "--tries", "20"));
+  CLI::App app("What Hone costs beside compiling and measuring.");
+  int tries = 20;
+  app.add_option("--tries", tries, "times that each cost is measured")->capture_default_str();
+  CLI11_PARSE(app, argc, argv);
   const auto environment = must(cli::open_environment({}));
   const Bench rooms = environment->bench();
   const Task task = steady_task("short");
