@@ -21,6 +21,7 @@ hone_import(yaml yaml-cpp/yaml.h ARCHIVES yaml-cpp)
 hone_import(crypto openssl/evp.h ARCHIVES crypto)
 hone_import(seccomp seccomp.h ARCHIVES seccomp)
 hone_import(ffi ffi.h ARCHIVES ffi)
+hone_import(sqlite SQLiteCpp/SQLiteCpp.h ARCHIVES SQLiteCpp sqlite3)
 target_compile_definitions(hone::yaml INTERFACE YAML_CPP_STATIC_DEFINE)
 
 find_path(HONE_fmt_INCLUDE fmt/format-inl.h REQUIRED)

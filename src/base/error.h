@@ -40,6 +40,11 @@ namespace hone {
   X(no_compiler, 3, "no suitable compiler")                                                 \
   X(io, 3, "a file or folder could not be read or written")                                 \
   X(device, 3, "the device or its process failed")                                          \
+  X(conflict, 2, "it contradicts what is there already")                                    \
+  X(unauthorized, 2, "the token is missing, unknown or not allowed to do this")             \
+  X(unavailable, 3, "the service cannot take this now")                                     \
+  X(quota, 3, "a quota of the token is used up")                                            \
+  X(queue_timeout, 4, "the job waited longer than it wanted to")                            \
   X(cancelled, 4, "cancelled")                                                              \
   X(budget, 4, "a budget ended")                                                            \
   X(internal, 3, "a fault of Hone itself")

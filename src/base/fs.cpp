@@ -19,7 +19,7 @@ Error io_error(std::string_view action, const fs::path& path, int code = errno) 
   Error error = make_error(ErrorKind::io, "cannot {} {}: {}", action, path.string(), std::strerror(code));
   error.place.file = path.string();
   if (code == ENOSPC || code == EDQUOT) error.hint = "free some space, or set HONE_HOME to a folder on another disk";
-  if (code == EROFS || code == EACCES) error.hint = "set HONE_HOME to a folder that this user can write";
+  if ((code == EROFS || code == EACCES) && action != "read") error.hint = "set HONE_HOME to a folder that this user can write";
   return error;
 }
 
@@ -151,7 +151,12 @@ void sweep_scratch(const fs::path& base) {
 Result<ScratchDir> ScratchDir::create(const fs::path& parent) {
   std::error_code code;
   const fs::path base = parent.empty() ? fs::temp_directory_path(code) : parent;
-  if (code) return fail(io_error("use the temp folder", base, code.value()));
+  if (code) {
+    const char* named = std::getenv("TMPDIR");
+    Error error = io_error("use the temp folder", named != nullptr ? named : "/tmp", code.value());
+    error.hint = "TMPDIR names another one";
+    return fail(std::move(error));
+  }
   HONE_CHECK(make_dirs(base));
   if (parent.empty()) {
     static std::mutex mutex;

@@ -85,9 +85,11 @@ Result<std::optional<Refusal>> check_correctness(const WorkloadJob& job, Session
     const bool random = data.set == &job.task.input_sets.front();
     std::string output;
     HONE_TRY(auto refusal, check_fresh(*job.candidate, session, checker, random ? &output : nullptr));
-    if (first && !job.quick && (!refusal || refusal->verdict == Verdict::fail)) {
+    if (first && !job.quick && (!refusal || (refusal->verdict == Verdict::fail && refusal->error.kind != ErrorKind::late_work))) {
       // The same call in another fresh process: a program whose state begins anew must repeat itself.
       HONE_TRY(auto again, check_fresh(*job.candidate, session, checker));
+      // Work at the wrong time is not seen each time; it is no accident.
+      if (again && again->error.kind == ErrorKind::late_work) return again;
       if (refusal.has_value() != again.has_value()) {
         Refusal flaky{Verdict::flaky, refusal ? refusal->error : again->error};
         flaky.error.notes.push_back(fmt::format("the same call on the same data in two fresh processes: right {}, refused {}",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 
 #include "base/clock.h"
@@ -18,6 +19,8 @@ constexpr int kChooseRounds = 9, kControlRounds = 30;
 constexpr int kEpochPairs = 5;
 constexpr std::uint32_t kShortEpochs = 3;
 constexpr double kEpochsInBudget = 12;
+// One round in so many is of hard data, unannounced and not counted; each epoch has at least one.
+constexpr std::size_t kHardOdds = 8;
 // The oracle may take this share of the timing beyond its one obligatory sample.
 constexpr double kOracleShare = 0.1;
 constexpr int kLookReplicates = 400;
@@ -176,6 +179,25 @@ class TimingLoop {
     return false;
   }
 
+  // A program may count its calls and be right only while it must expect to be checked. False: refused.
+  Result<bool> hard_round(std::vector<Side>& sides, int sample) {
+    if (deck_.empty()) {
+      deck_.resize(job_.task.input_sets.size() - 1);
+      std::iota(deck_.begin(), deck_.end(), std::size_t{1});
+      shuffle(deck_);
+    }
+    const InputSet& set = job_.task.input_sets[deck_.back()];
+    deck_.pop_back();
+    ++hard_rounds_;
+    HONE_CHECK(checker_.fill({&set, data_seed_, data_call_++, fmt::format("input set {} among the timed calls", set.name)}));
+    shuffle(sides);
+    for (Side& side : sides) {
+      HONE_TRY(const bool fine, call(side, true, fmt::format("near timed sample {}", sample)));
+      if (!fine) return false;
+    }
+    return check_round(sides, sample, false);
+  }
+
   bool oracle_due(int sample) {
     if (sample == obligatory_) return true;
     const double spent = std::max(checker_.oracle_s(), 1e-9) * (out_.oracle_samples + 1);
@@ -194,7 +216,8 @@ class TimingLoop {
     obligatory_ = 1 + static_cast<int>(draw(static_cast<std::size_t>(std::max(1, std::min(policy.min_pairs, policy.exact.value_or(policy.min_pairs))))));
     const double epoch_s = std::max(0.1, left_s / kEpochsInBudget);
     const int exact_epoch = policy.exact ? std::max(kEpochPairs, *policy.exact / 10) : kEpochPairs;
-    int look = policy.min_pairs, in_epoch = 0;
+    const bool any_hard = job_.task.input_sets.size() > 1;
+    int look = policy.min_pairs, in_epoch = 0, hard_at = 0;
     std::uint32_t epoch = 0;
     double epoch_start = 0;
 
@@ -217,7 +240,12 @@ class TimingLoop {
           if (!started) return {};
         }
         in_epoch = 0;
+        hard_at = static_cast<int>(draw(kEpochPairs));
         epoch_start = job_.clock();
+      }
+      if (any_hard && (in_epoch == hard_at || draw(kHardOdds) == 0)) {
+        HONE_TRY(const bool right, hard_round(sides, sample));
+        if (!right) return {};
       }
 
       HONE_CHECK(fresh_data());
@@ -253,6 +281,11 @@ class TimingLoop {
         if (!last_right) return {};
       }
     }
+    // Each of them at least once: which ones were dealt before was chance.
+    while (!job_.quick && !out_.cancelled && hard_rounds_ + 1 < job_.task.input_sets.size()) {
+      HONE_TRY(const bool right, hard_round(sides, static_cast<int>(out_.raw.size())));
+      if (!right) return {};
+    }
     for (Side& side : sides) session_.unload(side.id);
     return {};
   }
@@ -277,6 +310,8 @@ class TimingLoop {
   std::uint64_t draws_ = 0;
   std::uint32_t data_call_ = 0;
   int obligatory_ = 1;
+  std::vector<std::size_t> deck_;        // hard input sets still to be dealt
+  std::size_t hard_rounds_ = 0;
   Timing out_;
 };
 

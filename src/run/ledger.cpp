@@ -182,6 +182,9 @@ Result<> Ledger::catch_up() {
 
 Result<LedgerRow> Ledger::append(const std::string& kind, double elapsed_s, json data) {
   const Locked lock(fd_);
+  struct stat now = {};
+  if (::fstat(fd_, &now) == 0 && now.st_nlink == 0)
+    return fail(make_error(ErrorKind::io, "the ledger was removed while the run went on").at({path_.string()}).with_hint("its receipts, if they are still there, can be judged again with `hone verify`"));
   HONE_CHECK(catch_up());
   return write_row(kind, elapsed_s, std::move(data));
 }

@@ -37,8 +37,7 @@ TEST(CliCompletion, BashOffersVerbsFlagsAndChoices) {
 
 void parses(const std::string& shell, const std::string& flag) {
   if (find_program(shell).empty()) {
-    std::printf("skipped: %s is not installed\n", shell.c_str());
-    GTEST_SKIP();
+    GTEST_SKIP() << shell << " is not installed";
   }
   ProcessSpec spec;
   spec.argv = {shell, flag};

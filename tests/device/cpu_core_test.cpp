@@ -25,8 +25,8 @@ class Sums final : public Work {
   Sums(std::uint32_t steps, std::uint64_t blocks) : values_(steps + 1, std::vector<std::uint64_t>(blocks, 1)) {}
   std::uint32_t steps() const override { return static_cast<std::uint32_t>(values_.size() - 1); }
   std::uint64_t blocks(std::uint32_t) const override { return values_[0].size(); }
-  void prepare(std::uint32_t slot, std::uint32_t) override { seen_slot.store(slot); }
   void run(std::uint32_t step, std::uint32_t slot, std::uint64_t block, std::uint32_t) override {
+    seen_slot.store(slot);
     const std::vector<std::uint64_t>& before = values_[step];
     values_[step + 1][block] = std::accumulate(before.begin(), before.end(), std::uint64_t{0}) % 1000003 + slot;
   }
@@ -56,8 +56,8 @@ TEST_P(CrewTest, RunsEveryBlockOnceInOrderOfSteps) {
   Crew crew(bell, param.workers, param.patience);
   Sums work(7, 13);
   std::vector<std::thread> threads;
-  threads.emplace_back([&] { crew.lead(work, param.alone); });
-  for (std::uint32_t i = 1; i < param.workers; ++i) threads.emplace_back([&crew, i] { crew.follow(i); });
+  crew.take(work, param.alone);
+  for (std::uint32_t i = 0; i < param.workers; ++i) threads.emplace_back([&crew, i] { crew.serve(i); });
   for (std::uint32_t call = 1; call <= 100; ++call) {
     bell.slot.store(call % 5);
     set(bell.call, call, Patience::sleep);

@@ -167,8 +167,7 @@ TEST(BadInput, UnreadableFile) {
     arguments.insert(arguments.begin(), {"--reuid=65534", "--regid=65534", "--clear-groups", hone_binary().string()});
     const CommandResult reachable = run_hone({"--reuid=65534", "--regid=65534", "--clear-groups", hone_binary().string(), "--version"}, options);
     if (reachable.exit != 0) {
-      std::printf("skipped: another user cannot reach the build folder\n");
-      GTEST_SKIP();
+      GTEST_SKIP() << "another user cannot reach the build folder";
     }
   }
   expect(arguments, {3, "io", "kernel.cpp", "kernel.cpp"}, options);
@@ -183,8 +182,7 @@ class Disk : public ::testing::Test {
     if (::geteuid() != 0) wrapper_ = {"--user", "--map-current-user", "--keep-caps", "--mount"};
     const CommandResult tried = mounted("size=64k", {"--version"}, {});
     if (tried.exit != 0 || tried.out.find("hone") == std::string::npos) {
-      std::printf("skipped: this machine does not let tests mount a file system: %s\n", first_line(tried.err).c_str());
-      GTEST_SKIP();
+      GTEST_SKIP() << "this machine does not let tests mount a file system: " << first_line(tried.err);
     }
   }
 

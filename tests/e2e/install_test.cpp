@@ -49,8 +49,7 @@ TEST_F(Installed, HasNoLinksIntoTheSourceTree) {
 
 TEST_F(Installed, NeedsOnlyGlibc) {
   if (std::getenv("ASAN_OPTIONS") != nullptr) {
-    std::printf("skipped: a sanitizer's run time is shared\n");
-    GTEST_SKIP();
+    GTEST_SKIP() << "a sanitizer's run time is shared";
   }
   for (const char* program : {"bin/hone", "share/hone/libexec/hone-jail", "share/hone/libexec/hone-runner"}) {
     const auto needed = run_plain({"objdump", "-p", (place / program).string()});

@@ -47,8 +47,7 @@ TEST(Demangle, AgreesOnTheWholeStandardLibrary) {
                            "/usr/lib64/libstdc++.so.6"})
     if (auto found = read_file(path)) bytes = *std::move(found);
   if (bytes.empty()) {
-    std::cout << "skipped: no libstdc++.so.6 in the usual places\n";
-    GTEST_SKIP();
+    GTEST_SKIP() << "no libstdc++.so.6 in the usual places";
   }
   const auto functions = functions_of(bytes);
   HONE_ASSERT_OK(functions);

@@ -146,8 +146,7 @@ TEST_F(Escape, PrivilegesAreGone) {
 
 TEST_F(Escape, SetUidFilesDoNotRaise) {
   if (::geteuid() != 0) {
-    std::printf("skipped: only root can make a set-uid file of root's\n");
-    GTEST_SKIP();
+    GTEST_SKIP() << "only root can make a set-uid file of root's";
   }
   const fs::path folder = hone::testing::scratch("suid");
   fs::permissions(folder, fs::perms::all);

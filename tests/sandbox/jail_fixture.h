@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <string>
 #include <vector>
 
@@ -22,8 +21,7 @@ class JailTest : public ::testing::Test {
     ASSERT_TRUE(made.has_value()) << to_text(made.error());
     sandbox_ = std::make_unique<Sandbox>(*made);
     if (!sandbox_->status().available) {
-      std::printf("skipped: %s: %s\n", sandbox_->status().refused.c_str(), sandbox_->status().reason.c_str());
-      GTEST_SKIP();
+      GTEST_SKIP() << sandbox_->status().refused << ": " << sandbox_->status().reason;
     }
   }
 

@@ -40,8 +40,7 @@ TEST(Refusal, NoUserNamespacesLeft) {
   const ProcessOutcome tried =
       run_outside({"/usr/bin/unshare", "-Ur", "/bin/sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces"});
   if (!tried.ok()) {
-    std::printf("skipped: cannot set max_user_namespaces in a namespace: %s\n", tried.err.c_str());
-    GTEST_SKIP();
+    GTEST_SKIP() << "cannot set max_user_namespaces in a namespace: " << tried.err;
   }
   std::vector<std::string> argv = {
       "/usr/bin/unshare", "-Ur", "/bin/sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces; exec \"$@\"", "sh"};
@@ -106,8 +105,7 @@ TEST_P(CallerDies, AndSoDoesTheJail) {
   ::kill(caller, SIGKILL);
   ::waitpid(caller, nullptr, 0);
   if (program <= 0) {
-    std::printf("skipped: %s\n", text);
-    GTEST_SKIP();
+    GTEST_SKIP() << text;
   }
   for (const double start = now_s(); exists(program) && now_s() - start < 20;) ::usleep(1000);
   EXPECT_FALSE(exists(program)) << program;

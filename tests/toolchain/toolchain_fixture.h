@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include <iostream>
 #include <optional>
 
 #include "testing/testing.h"
@@ -21,8 +20,7 @@ class ToolchainTest : public ::testing::Test {
     HONE_ASSERT_OK(sandbox);
     sandbox_.emplace(*std::move(sandbox));
     if (!sandbox_->status().available) {
-      std::cout << "skipped: no sandbox here: " << sandbox_->status().refused << "\n";
-      GTEST_SKIP() << "no sandbox";
+      GTEST_SKIP() << "no sandbox here: " << sandbox_->status().refused;
     }
     cache_ = scratch("cache");
     include_ = *share / "include";

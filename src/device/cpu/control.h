@@ -48,6 +48,8 @@ struct Control {
   alignas(128) Word state{kStarting};   // runner
   // The program to load, as JSON in the program's own arena; and what to map.
   std::uint64_t blob_offset = 0, blob_bytes = 0, arena_bytes = 0, input_bytes = 0;
+  // Runner, before it has a program: where its workers sleep between calls, the instruction and each one's stack.
+  std::uint64_t idle_pc = 0, idle_sp[kMaxWorkers] = {};
   char message[2048] = {};              // runner: why it refused
   char description[512] = {};           // runner: what a native baseline says of itself
   std::atomic<std::uint64_t> failed_allocation{0};   // bytes of the largest request that failed

@@ -98,7 +98,7 @@ std::string Runner::line_of(const Labels& labels, const FaultRecord& fault) cons
   const std::string tool = find_program("addr2line");
   if (tool.empty() || object >= labels.objects.size()) return "";
   JailSpec spec;   // the object is hostile input, and debug information has ways to hurt its reader
-  spec.argv = {"/usr/bin/addr2line", "-e", "/object"};
+  spec.argv = {"/usr/bin/addr2line", "-i", "-e", "/object"};
   for (std::uint32_t frame = 0; frame < std::min(fault.frames, kMaxFrames); ++frame)
     spec.argv.push_back(fmt::format("{:#x}", fault.pcs[frame]));
   spec.env = {"LC_ALL=C"};
@@ -108,8 +108,8 @@ std::string Runner::line_of(const Labels& labels, const FaultRecord& fault) cons
   spec.limits.output_bytes = 65536;
   const auto outcome = setup_.sandbox.run(spec);
   if (!outcome || !outcome->ok()) return "";
-  // The innermost frame of the program's own sources: the C++ library's are linked in, and throw and
-  // terminate on its behalf.
+  // The innermost frame, inlined ones included, of the program's own sources: the C++ library's are linked in,
+  // and throw and terminate on its behalf.
   std::istringstream lines(outcome->out);
   std::string first;
   for (std::string line; std::getline(lines, line);) {

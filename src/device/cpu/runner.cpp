@@ -4,10 +4,12 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -29,7 +31,8 @@ constexpr double kStall = 20e-6;           // 64 looks take about a microsecond
 // caller's can slow a baseline or help a candidate.
 std::vector<std::string> clean_environment(std::size_t workers) {
   const std::string count = std::to_string(workers);
-  return {"PATH=/usr/bin:/bin", "LC_ALL=C",           "OMP_NUM_THREADS=" + count, "OPENBLAS_NUM_THREADS=" + count,
+  // Restartable sequences let user memory say where a preempted thread goes on: not with a candidate in it.
+  return {"PATH=/usr/bin:/bin", "LC_ALL=C", "GLIBC_TUNABLES=glibc.pthread.rseq=0", "OMP_NUM_THREADS=" + count, "OPENBLAS_NUM_THREADS=" + count,
           "OMP_DYNAMIC=FALSE",  "OMP_PROC_BIND=TRUE", "OMP_PLACES=threads"};
 }
 
@@ -93,13 +96,25 @@ Result<std::unique_ptr<Runner>> Runner::start(const RunnerSetup& setup, const Sh
         ::open(fmt::format("/proc/{}/task/{}/stat", runner->pid(), threads[i]).c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return fail(ErrorKind::device, "cannot watch a worker: {}", std::strerror(errno));
     runner->states_.push_back(fd);
+    const int call =
+        ::open(fmt::format("/proc/{}/task/{}/syscall", runner->pid(), threads[i]).c_str(), O_RDONLY | O_CLOEXEC);
+    char text[8];
+    if (call >= 0 && ::pread(call, text, sizeof text, 0) > 0) runner->calls_.push_back(call);
+    else if (call >= 0) ::close(call);
   }
+  if (runner->calls_.size() != workers) {
+    for (const int fd : runner->calls_) ::close(fd);
+    runner->calls_.clear();
+  }
+  runner->idle_pc_ = runner->control().idle_pc;
+  runner->idle_sp_.assign(runner->control().idle_sp, runner->control().idle_sp + workers);
   return runner;
 }
 
 Runner::~Runner() {
   if (process_ != nullptr) process_->kill();
   for (const int fd : states_) ::close(fd);
+  for (const int fd : calls_) ::close(fd);
 }
 
 std::vector<int> Runner::threads() const {
@@ -129,6 +144,21 @@ bool Runner::asleep() const {
     const bool waiting = fd < 0 || waits(fd);
     if (fd >= 0) ::close(fd);
     if (!waiting) return false;
+  }
+  return true;
+}
+
+bool Runner::at_rest() const {
+  for (std::size_t worker = 0; worker < calls_.size(); ++worker) {
+    char text[256];   // "202 0x7f.. 0x0 0x5 0x0 .. SP PC": number, six arguments, stack pointer, instruction
+    const ssize_t n = ::pread(calls_[worker], text, sizeof text - 1, 0);
+    if (n <= 0) continue;   // gone
+    text[n] = 0;
+    const std::string_view line(text, static_cast<std::size_t>(n));
+    if (line.substr(0, line.find(' ')) != std::to_string(SYS_futex)) return false;
+    const std::size_t pc = line.rfind(' '), sp = pc == std::string_view::npos ? pc : line.rfind(' ', pc - 1);
+    if (sp == std::string_view::npos) return false;
+    if (std::strtoull(text + sp, nullptr, 16) != idle_sp_[worker] || std::strtoull(text + pc, nullptr, 16) != idle_pc_) return false;
   }
   return true;
 }

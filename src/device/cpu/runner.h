@@ -75,6 +75,9 @@ class Runner {
   std::optional<double> cpu_s() const;
   // Every thread waits: nothing runs or could run.
   bool asleep() const;
+  // Every worker sleeps where the runner's own code put it, and nowhere else (runner_seat.h): it will do nothing
+  // of a candidate's before it is told to. True also where the system does not show it.
+  bool at_rest() const;
   bool running() { return process_->running(); }
   pid_t pid() const { return process_->pid(); }
 
@@ -90,6 +93,9 @@ class Runner {
   std::unique_ptr<JailedProcess> process_;
   clockid_t cpu_clock_ = 0;
   std::vector<int> states_;              // /proc/<pid>/task/<tid>/stat of each worker, open
+  std::vector<int> calls_;               // /proc/<pid>/task/<tid>/syscall of each worker, open; none: refused
+  std::uint64_t idle_pc_ = 0;
+  std::vector<std::uint64_t> idle_sp_;   // by worker
   double stalled_s_ = 0, looked_s_ = 0;
   bool own_threads_ = false;             // a baseline's library starts others
 };

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -13,21 +14,16 @@
 #include "device/cpu/crew.h"
 #include "device/cpu/runner_faults.h"
 #include "device/cpu/runner_program.h"
-#include "sandbox/lockdown.h"
+#include "device/cpu/runner_seat.h"
 
 namespace {
 
 using namespace hone::cpu;
 
-struct Follower {
-  Crew* crew;
-  std::uint32_t worker;
-};
-
 void* follow(void* argument) {
-  const Follower follower = *static_cast<Follower*>(argument);
-  prepare_thread(follower.worker);
-  follower.crew->follow(follower.worker);
+  const auto worker = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(argument));
+  prepare_thread(worker);
+  take_seat(worker);
   return nullptr;
 }
 
@@ -53,12 +49,11 @@ int main(int argc, char** argv) {
 
   install_fault_handlers(control);
   prepare_thread(0);
-  static Crew crew(control.bell, workers, patience);
-  static Follower followers[kMaxWorkers];
+  Crew* const crew = make_seats(control, workers, patience);
+  if (crew == nullptr || !seal_seats()) return refuse(control, std::strerror(errno));
   for (std::uint32_t i = 1; i < workers; ++i) {
-    followers[i] = {&crew, i};
     pthread_t thread;
-    if (const int code = ::pthread_create(&thread, nullptr, follow, &followers[i]); code != 0)
+    if (const int code = ::pthread_create(&thread, nullptr, follow, reinterpret_cast<void*>(std::uintptr_t{i})); code != 0)
       return refuse(control, std::strerror(code));
     ::pthread_detach(thread);
   }
@@ -71,12 +66,12 @@ int main(int argc, char** argv) {
   } catch (const RunnerFault& fault) {
     return refuse(control, fault.what());
   }
-  // From here on a candidate's code runs and nothing of ours needs a new thread, file or handler. A
-  // baseline is trusted, and its library may start its threads when it is first called.
+  crew->take(*program, program->native());
+  // Nothing of ours needs a new thread, file or handler any more.
   if (!program->native()) {
-    if (const int code = hone_lockdown(); code != 0) return refuse(control, std::strerror(code));
+    if (const int code = lock(); code != 0) return refuse(control, std::strerror(code));
   }
   set(control.state, kLoaded, Patience::sleep);
-  crew.lead(*program, program->native());
-  return 0;
+  take_seat(0);
+  return 3;
 }

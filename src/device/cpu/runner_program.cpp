@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "device/cpu/runner_faults.h"
+#include "device/cpu/runner_seat.h"
 #include "hone/kernel.h"
 #include "hone/task.h"
 
@@ -98,6 +99,7 @@ struct Loaded {
   std::vector<Object> objects;
   std::byte* own = nullptr;
   std::size_t slots = 0;
+  bool native = false;
 };
 
 ffi_type* type_of(const std::string& kind) {
@@ -127,17 +129,6 @@ class KernelProgram final : public Program {
   bool native() const override { return false; }
   std::uint32_t steps() const override { return static_cast<std::uint32_t>(steps_.size()); }
   std::uint64_t blocks(std::uint32_t step) const override { return steps_[step].blocks; }
-
-  // The argument tables were written before the caches were flushed.
-  void prepare(std::uint32_t slot, std::uint32_t worker) override {
-    std::uint64_t sum = 0;
-    for (const Step& step : steps_) {
-      for (const std::uint64_t bits : step.bits[slot]) sum += bits;
-      sum += step.types.size() + reinterpret_cast<std::uintptr_t>(step.function);
-    }
-    control_.positions[worker].block.store(sum, std::memory_order_relaxed);
-    control_.positions[worker].step.store(kUnknown, std::memory_order_relaxed);
-  }
 
   void run(std::uint32_t index, std::uint32_t slot, std::uint64_t number, std::uint32_t worker) override {
     Step& step = steps_[index];
@@ -274,11 +265,6 @@ class NativeProgram final : public Program {
   bool native() const override { return true; }
   std::uint32_t steps() const override { return 1; }
   std::uint64_t blocks(std::uint32_t) const override { return 1; }
-  void prepare(std::uint32_t slot, std::uint32_t worker) override {
-    std::uintptr_t sum = 0;
-    for (const TaskTensor& tensor : tensors_[slot]) sum += reinterpret_cast<std::uintptr_t>(tensor.data);
-    control_.positions[worker].block.store(sum, std::memory_order_relaxed);
-  }
   void run(std::uint32_t, std::uint32_t slot, std::uint64_t, std::uint32_t) override { run_(state_, &calls_[slot]); }
 
  private:
@@ -330,9 +316,13 @@ std::unique_ptr<Program> load_program(Control& control, std::uint32_t workers) {
       for (const Json& offset : buffer.at("offset"))
         loaded.buffers.back().at.push_back(arena + offset.get<std::uint64_t>());
     }
+    // From here on a candidate's code runs: static constructors first. A baseline is trusted, and its library may
+    // start its threads when it is first called.
+    loaded.native = loaded.blob.at("native").get<bool>();
+    if (!loaded.native) lock_while_loading();
     for (const Json& path : loaded.blob.at("objects"))
       loaded.objects.push_back(open_object(path.get<std::string>(), static_cast<std::uint32_t>(loaded.objects.size())));
-    if (loaded.blob.at("native").get<bool>()) return std::make_unique<NativeProgram>(control, loaded);
+    if (loaded.native) return std::make_unique<NativeProgram>(control, loaded);
     return std::make_unique<KernelProgram>(control, loaded, workers);
   } catch (const Json::exception& error) {
     throw RunnerFault(std::string("the program's description is broken: ") + error.what());

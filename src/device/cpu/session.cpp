@@ -404,6 +404,8 @@ void CpuSession::check_asleep(Loaded& loaded) {
   loaded.idle_cpu_s = *now;
   if (used > kAsleepAllowance) loaded.owed_s += used;
   if (!asleep) loaded.fault = late(fmt::format("{} is busy between two calls", loaded.labels.program));
+  else if (!loaded.runner->at_rest())
+    loaded.fault = late(fmt::format("{} keeps a worker to itself between two calls", loaded.labels.program));
   else if (used > kAsleepLimit)
     loaded.fault = suspect(
         loaded, fmt::format("{} used {:.3f} ms of CPU time between two calls", loaded.labels.program, used * 1e3));

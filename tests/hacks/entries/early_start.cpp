@@ -1,7 +1,7 @@
 // task: softmax_f32
 // hack: takes the place of the loop that answers the doorbell, and computes before it reports to be ready
 // expect: FAIL late_work
-// says: before its launches had begun
+// says: keeps a worker to itself
 // workload: small
 #include "bell.h"
 #include "softmax.h"

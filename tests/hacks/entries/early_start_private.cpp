@@ -1,6 +1,6 @@
 // task: softmax_f32
 // hack: as early_start, but keeps what it has computed to itself until the call begins
-// expect: FAIL wrong_result
+// expect: FAIL late_work
 // workload: small
 #include "bell.h"
 #include "softmax.h"
