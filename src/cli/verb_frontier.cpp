@@ -55,6 +55,8 @@ Result<int> list(const Global& global, const Options& options) {
                where.empty() ? "" : fmt::format("  worst {} {:.3f}x{}", where, worst, worst < 1 ? " (slower)" : ""),
                std::find(altered.begin(), altered.end(), each.name) != altered.end() ? "  files were altered" : "");
   }
+  if (std::find(altered.begin(), altered.end(), "index.json") != altered.end())
+    fmt::print("index.json was altered or removed; this list is the ledger's, and the next change writes it again\n");
   return 0;
 }
 

@@ -18,9 +18,9 @@ Result<double> parse_amount(const std::string& key, const std::string& text) {
   double value = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = key != "cost";
-  if (code != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value < 0 || value > 1e15 ||
+  if (code != std::errc() || end != text.data() + text.size() || !std::isfinite(value) || value <= 0 || value > 1e15 ||
       (whole && value != std::floor(value)))
-    return fail(make_error(ErrorKind::usage, "budget {}={} is not {}", key, text, whole ? "a whole number" : "a number")
+    return fail(make_error(ErrorKind::usage, "budget {}={} is not {}", key, text, whole ? "a whole number above 0" : "a number above 0")
                     .with_hint("for example --budget evaluations=60,time=120s"));
   return value;
 }

@@ -251,6 +251,8 @@ std::vector<std::string> altered_entries(const Run& run, const std::vector<Front
     const auto candidate = candidate_of_entry(run, entry);
     if (!candidate || folder_files(run.frontier() / entry.name) != frozen_files(*candidate)) altered.push_back(entry.name);
   }
+  const auto index = read_file(run.frontier() / "index.json");
+  if (!entries.empty() && (!index || *index != frontier_index(run, entries).dump(2) + "\n")) altered.push_back("index.json");
   return altered;
 }
 

@@ -44,7 +44,7 @@ Result<> frontier_drop(const Run& run, Ledger& ledger, const std::string& name, 
 // Writes what the ledger says into the worktree (sources, index.json) and commits it; mends what a
 // kill between ledger and worktree, or a careless hand, left behind.
 Result<> sync_frontier(const Run& run, const std::vector<LedgerRow>& rows, const std::string& message);
-// Entries whose files in the worktree are no longer the admitted bytes.
+// Entries whose files in the worktree are no longer the admitted bytes, and "index.json" when it is not theirs.
 std::vector<std::string> altered_entries(const Run& run, const std::vector<FrontierEntry>& entries);
 
 // The candidate as the receipt holds it, not as the worktree does.

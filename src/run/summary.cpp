@@ -10,6 +10,7 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t kShownFaults = 3;
 constexpr std::size_t kLastRows = 5;
 
 json interval_json(const std::optional<Interval>& interval) {
@@ -123,6 +124,11 @@ Result<Summary> summarize(const Run& run) {
   summary.frontier = frontier_of(summary.ledger.rows);
   bool running = false;
   std::error_code code;
+  // Every receipt of a run has a row.
+  if (summary.ledger.rows.empty() && summary.ledger.faults.empty() && fs::directory_iterator(run.receipts(), code) != fs::directory_iterator())
+    summary.ledger.faults.push_back(make_error(ErrorKind::contract, "the ledger is empty, though receipts of this run are there: it was removed or replaced")
+                                        .at({run.ledger().string()})
+                                        .with_hint("`hone verify RECEIPT` judges a receipt's candidate again"));
   if (fs::exists(run.lock(), code)) {
     const auto lock = FileLock::try_acquire(run.lock());
     running = !lock && lock.error().message == "busy";
@@ -208,7 +214,9 @@ std::string status_text(const Summary& summary) {
     text += fmt::format("  row {:<4} {:<9} {} ({}): {}\n", all[i].recorded->row, all[i].kind, all[i].recorded->experiment.candidate,
                         params_text(all[i].recorded->experiment.params), verdict_text(all[i].recorded->experiment));
   for (const std::string& note : progress.notes) text += fmt::format("note      {}\n", note);
-  for (const Error& fault : summary.ledger.faults) text += to_text(fault) + "\n";
+  const std::vector<Error>& faults = summary.ledger.faults;
+  for (std::size_t i = 0; i < std::min(faults.size(), kShownFaults); ++i) text += to_text(faults[i]) + "\n";
+  if (faults.size() > kShownFaults) text += fmt::format("and {} more faults of the ledger (--json has them all)\n", faults.size() - kShownFaults);
   return text;
 }
 
