@@ -266,7 +266,7 @@ Launch& Launch::max_registers(std::int64_t count) {
   return *this;
 }
 
-Module Plan::module(const std::string& source, std::vector<Define> defines) {
+Module Plan::module(const std::string& source, std::vector<Define> defines, Line line) {
   for (std::size_t i = 0; i < modules_.size(); ++i) {
     const ModuleEntry& known = modules_[i];
     bool same = known.source == source && known.defines.size() == defines.size();
@@ -274,46 +274,49 @@ Module Plan::module(const std::string& source, std::vector<Define> defines) {
       same = known.defines[j].name == defines[j].name && known.defines[j].value == defines[j].value;
     if (same) return Module{static_cast<int>(i)};
   }
-  modules_.push_back({source, std::move(defines)});
+  modules_.push_back({source, std::move(defines), line});
   return Module{static_cast<int>(modules_.size()) - 1};
 }
 
-Workspace Plan::workspace(const std::string& name, std::int64_t bytes, bool zeroed) {
-  workspaces_.push_back({name, bytes, zeroed});
+Workspace Plan::workspace(const std::string& name, std::int64_t bytes, bool zeroed, Line line) {
+  workspaces_.push_back({name, bytes, zeroed, line});
   return Workspace{static_cast<int>(workspaces_.size()) - 1};
 }
 
-TensorMap Plan::tensor_map(const std::string& name, const TensorInfo& tensor, TensorMapSpec spec) {
-  maps_.push_back({name, tensor.name, std::move(spec)});
+TensorMap Plan::tensor_map(const std::string& name, const TensorInfo& tensor, TensorMapSpec spec, Line line) {
+  maps_.push_back({name, tensor.name, std::move(spec), line});
   return TensorMap{static_cast<int>(maps_.size()) - 1};
 }
 
-Launch Plan::launch(Module module, const std::string& kernel, Grid grid, Grid block) {
+Launch Plan::launch(Module module, const std::string& kernel, Grid grid, Grid block, Line line) {
   Step step;
   step.kind = "launch";
   step.module = module.index;
   step.kernel = kernel;
   step.grid = grid;
   step.block = block;
+  step.line = line;
   steps_.push_back(std::move(step));
   return Launch(*this, steps_.size() - 1);
 }
 
-void Plan::memset(Workspace workspace, int value) {
+void Plan::memset(Workspace workspace, int value, Line line) {
   Step step;
   step.kind = "memset";
   step.target_kind = "workspace";
   step.target = std::to_string(workspace.index);
   step.value = value;
+  step.line = line;
   steps_.push_back(std::move(step));
 }
 
-void Plan::memset(const TensorInfo& tensor, int value) {
+void Plan::memset(const TensorInfo& tensor, int value, Line line) {
   Step step;
   step.kind = "memset";
   step.target_kind = "tensor";
   step.target = tensor.name;
   step.value = value;
+  step.line = line;
   steps_.push_back(std::move(step));
 }
 
@@ -326,6 +329,7 @@ std::string Plan::json() const {
   for (const ModuleEntry& each : modules_) {
     json.open('{');
     json.field("source", each.source);
+    json.field("line", each.line.number);
     json.key("defines");
     json.open('[');
     for (const Define& define : each.defines) {
@@ -344,6 +348,7 @@ std::string Plan::json() const {
     json.open('{');
     json.field("name", each.name);
     json.field("bytes", each.bytes);
+    json.field("line", each.line.number);
     json.field("zeroed", each.zeroed);
     json.close('}');
   }
@@ -359,6 +364,7 @@ std::string Plan::json() const {
     json.field("swizzle", each.spec.swizzle);
     json.field("l2", each.spec.l2);
     json.field("fill", each.spec.fill);
+    json.field("line", each.line.number);
     json.close('}');
   }
   json.close(']');
@@ -367,6 +373,7 @@ std::string Plan::json() const {
   for (const Step& each : steps_) {
     json.open('{');
     json.field("kind", each.kind);
+    json.field("line", each.line.number);
     if (each.kind == "memset") {
       json.key(each.target_kind.c_str());
       if (each.target_kind == "tensor") json.string(each.target);

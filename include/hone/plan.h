@@ -67,6 +67,19 @@ struct Define {
   std::string name, value;
 };
 
+// The line of plan.cpp that a call stands on, filled in by the compiler for the error messages; 0 elsewhere.
+struct Line {
+  int number = 0;
+  static constexpr Line here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    const char* name = file;
+    for (; *file != '\0'; ++file)
+      if (*file == '/') name = file + 1;
+    const char* plan = "plan.cpp";
+    while (*name != '\0' && *name == *plan) ++name, ++plan;
+    return {*name == *plan ? line : 0};
+  }
+};
+
 struct Module { int index; };
 struct Workspace { int index; };
 struct TensorMap { int index; };
@@ -119,24 +132,25 @@ struct TensorMapSpec {
 class Plan {
  public:
   // Compiles `source` (a file of the candidate) with these macros. Equal calls share one module.
-  Module module(const std::string& source, std::vector<Define> defines = {});
+  Module module(const std::string& source, std::vector<Define> defines = {}, Line line = Line::here());
   // Device memory that lives as long as the workload; poisoned before every call unless zeroed.
-  Workspace workspace(const std::string& name, std::int64_t bytes, bool zeroed = false);
-  TensorMap tensor_map(const std::string& name, const TensorInfo& tensor, TensorMapSpec spec);
+  Workspace workspace(const std::string& name, std::int64_t bytes, bool zeroed = false, Line line = Line::here());
+  TensorMap tensor_map(const std::string& name, const TensorInfo& tensor, TensorMapSpec spec, Line line = Line::here());
   // `kernel` is the name as written in source, with template arguments: "gemm<128, 64>". `block`
   // is threads a block: {1} on the CPU device.
-  Launch launch(Module module, const std::string& kernel, Grid grid, Grid block = {1});
+  Launch launch(Module module, const std::string& kernel, Grid grid, Grid block = {1},
+                Line line = Line::here());
   // Fills a workspace or an output with a byte value, in sequence with the launches.
-  void memset(Workspace workspace, int value);
-  void memset(const TensorInfo& tensor, int value);
+  void memset(Workspace workspace, int value, Line line = Line::here());
+  void memset(const TensorInfo& tensor, int value, Line line = Line::here());
 
   std::string json() const;                            // hone.plan/1
 
  private:
   friend class Launch;
-  struct ModuleEntry { std::string source; std::vector<Define> defines; };
-  struct WorkspaceEntry { std::string name; std::int64_t bytes; bool zeroed; };
-  struct MapEntry { std::string name, tensor; TensorMapSpec spec; };
+  struct ModuleEntry { std::string source; std::vector<Define> defines; Line line; };
+  struct WorkspaceEntry { std::string name; std::int64_t bytes; bool zeroed; Line line; };
+  struct MapEntry { std::string name, tensor; TensorMapSpec spec; Line line; };
   struct Step {
     std::string kind;                                  // launch, memset
     int module = 0;
@@ -147,6 +161,7 @@ class Plan {
     std::vector<Arg> args;
     std::string target_kind, target;                   // memset
     int value = 0;
+    Line line;
   };
   std::vector<ModuleEntry> modules_;
   std::vector<WorkspaceEntry> workspaces_;

@@ -76,15 +76,20 @@ class Search {
   // A full measurement's share of the time, and what the search leaves for two of them.
   double remeasure_s() const {
     const auto total = options_.budget.seconds();
-    return total ? std::clamp(*total * 0.15, 0.5, kRemeasureSeconds) : kRemeasureSeconds;
+    return total ? std::clamp(*total * 0.2, 0.5, kRemeasureSeconds) : kRemeasureSeconds;
   }
   bool search_time_is_over() const {
     const auto total = options_.budget.seconds();
-    return total && elapsed_s() >= *total - std::min(2.5 * remeasure_s(), *total * 0.4);
+    return total && elapsed_s() >= *total - std::min(2.5 * remeasure_s(), *total * 0.45);
   }
-  bool time_is_over() const {
+  // How long the next full measurement may take when `wanted` is what it should; nullopt: too little time is
+  // left for one that decides. The second of a good pair may overrun: without it the first was for nothing.
+  std::optional<double> granted_s(double wanted, int missing, bool begun) const {
     const auto total = options_.budget.seconds();
-    return total && elapsed_s() >= *total;
+    if (!total) return wanted;
+    const double share = (*total - elapsed_s()) / missing;
+    if (!begun && share < wanted / 2) return std::nullopt;
+    return std::clamp(share, wanted / 2, wanted);
   }
 
   Result<RunEnd> search(Strategy& strategy) {
@@ -242,12 +247,13 @@ class Search {
       if (cancelled()) return Confirmed::cancelled;
       const Recorded* last = last_remeasure(candidate.sha256);
       const bool longer = last != nullptr && undecided(last->experiment);
-      // The second of a good pair may overrun: without it the first was for nothing.
-      if (time_is_over() && (here == 0 || longer)) {
-        outcome_.note = fmt::format("no time was left to confirm {} ({})", candidate.name, params_text(candidate.values));
+      const auto seconds = granted_s(remeasure_s() * (longer ? 2 : 1), 2 - keeps_of(candidate.sha256), here > 0 && !longer);
+      if (!seconds) {
+        outcome_.note = fmt::format("no time was left to confirm {} ({}); `--resume` with a larger `--budget time=` does", candidate.name,
+                                    params_text(candidate.values));
         return Confirmed::out_of_time;
       }
-      Evaluation evaluation{candidate, false, incumbent, remeasure_s() * (longer ? 2 : 1)};
+      Evaluation evaluation{candidate, false, incumbent, *seconds};
       HONE_TRY(const auto experiment, judge_once("remeasure", candidate, std::move(evaluation), std::nullopt));
       if (!experiment) return Confirmed::cancelled;
       show(*experiment);
@@ -257,7 +263,10 @@ class Search {
       if (last != nullptr)
         outcome_.note = fmt::format("{} ({}) was not confirmed against {}: {} in row {}", candidate.name, params_text(candidate.values),
                                     incumbent ? incumbent->name : "the baseline",
-                                    last->experiment.decision.empty() ? "no decision" : last->experiment.decision, last->row);
+                                    !last->experiment.decision.empty()  ? last->experiment.decision
+                                    : last->experiment.geomean_ci ? "no decision"
+                                                                  : "too few samples for an interval",
+                                    last->row);
       return Confirmed::kept_incumbent;
     }
     HONE_TRY(FrontierEntry entry, frontier_add(run_, ledger_, candidate, last->experiment.receipt,

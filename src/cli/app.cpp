@@ -66,6 +66,13 @@ Error explain(const CLI::App& app, const CLI::ParseError& error) {
   return make_error(ErrorKind::usage, "`{}`: {}", page.path, tidy(error.what())).with_hint(fmt::format("see `{} --help`", page.path));
 }
 
+// An empty word is a shell variable that was not set: nobody means it.
+void refuse_empty(CLI::App& app) {
+  const CLI::Validator filled([](std::string& text) { return text.empty() ? std::string("the value is empty") : std::string(); }, "");
+  for (CLI::Option* option : app.get_options([](CLI::Option* each) { return each->get_items_expected_max() > 0; })) option->check(filled);
+  for (CLI::App* command : app.get_subcommands([](CLI::App*) { return true; })) refuse_empty(*command);
+}
+
 }  // namespace
 
 std::string seed_fault(const std::string& text) {
@@ -93,6 +100,7 @@ std::unique_ptr<CLI::App> make_app(Invocation& invocation) {
     command->footer(verb.example);
     verb.define(*command, invocation);
   }
+  refuse_empty(*app);
   return app;
 }
 

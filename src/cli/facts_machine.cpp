@@ -96,6 +96,16 @@ Fact governor() {
           .mend = "cpupower frequency-set -g performance"};
 }
 
+// What Runner::at_rest reads.
+Fact sleep_check() {
+  std::ifstream in("/proc/self/syscall");
+  std::string line;
+  if (std::getline(in, line)) return {.id = "sleep_check", .value = "the kernel shows where a sleeping thread waits"};
+  return {.id = "sleep_check", .state = Fact::State::note, .value = "the kernel does not show where a sleeping thread waits",
+          .cost = "a worker that a candidate keeps to itself between calls is found by its CPU time alone; receipts say so",
+          .mend = "use a kernel with /proc/PID/syscall (CONFIG_HAVE_ARCH_TRACEHOOK)"};
+}
+
 Fact memory() {
   struct sysinfo info = {};
   if (::sysinfo(&info) != 0) return {.id = "memory", .state = Fact::State::note, .value = "unknown"};
@@ -154,7 +164,7 @@ Fact variables() {
 FactGroup machine_facts(int workers) {
   const char* temp = std::getenv("TMPDIR");
   return {"machine",
-          {cpu(), features(), cores(workers), caches(), governor(), memory(),
+          {cpu(), features(), cores(workers), caches(), governor(), sleep_check(), memory(),
            disk("temp_space", temp != nullptr && *temp != '\0' ? temp : "/tmp", std::uint64_t{1} << 30, true),
            disk("cache_space", cache_dir(), std::uint64_t{1} << 30, true), disk("data_space", data_dir(), std::uint64_t{256} << 20, true),
            variables()}};

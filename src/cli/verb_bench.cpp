@@ -65,6 +65,16 @@ Result<JudgeRequest> request_of(const Options& options) {
   return request;
 }
 
+// With the candidate's folder before the name of its file.
+Error located(Error error, const std::optional<Candidate>& candidate) {
+  const std::string& file = error.place.file;
+  if (!candidate || (candidate->sources.count(file) == 0 && file != "plan.cpp")) return error;
+  std::error_code code;
+  const fs::path near = fs::proximate(candidate->path / file, code);
+  error.place.file = (near.empty() || *near.begin() == ".." ? candidate->path / file : near).string();
+  return error;
+}
+
 Result<int> bench(const Global& global, const Options& options) {
   HONE_TRY(JudgeRequest request, request_of(options));
   HONE_TRY(const std::optional<Run> run, run_of(options));
@@ -80,7 +90,9 @@ Result<int> bench(const Global& global, const Options& options) {
   HONE_TRY(const std::unique_ptr<Environment> environment, open_environment(global));
   request.cancel = &interrupted();
   request.progress = progress_printer(global);
-  HONE_TRY(Report report, judge(task, request, environment->bench()));
+  auto judged = judge(task, request, environment->bench());
+  if (!judged) return fail(located(std::move(judged).error(), request.candidate));
+  Report& report = *judged;
 
   // The result is printed even when it cannot be kept.
   Result<> kept;

@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "base/fs.h"
 #include "cli/page.h"
@@ -9,14 +10,20 @@ namespace {
 
 int completion(const CLI::App& root, const Global& global, const std::string& shell, const std::string& folder) {
   const Page page = page_of(root);
+  nlohmann::json out = {{"schema", "hone.completion/1"}, {"shell", shell}};
   if (shell != "man") {
-    fmt::print("{}", completion_script(page, shell));
+    const std::string script = completion_script(page, shell);
+    out["script"] = script;
+    fmt::print("{}", global.json ? out.dump(2) + "\n" : script);
     return 0;
   }
   if (folder.empty()) return report_error(global, make_error(ErrorKind::usage, "`hone completion man` needs a folder"));
   if (const auto made = make_dirs(folder); !made) return report_error(global, made.error());
-  for (const auto& [name, text] : man_pages(page, HONE_VERSION))
+  for (const auto& [name, text] : man_pages(page, HONE_VERSION)) {
     if (const auto written = write_file_atomic(fs::path(folder) / name, text); !written) return report_error(global, written.error());
+    out["files"].push_back((fs::path(folder) / name).string());
+  }
+  if (global.json) fmt::print("{}\n", out.dump(2));
   return 0;
 }
 

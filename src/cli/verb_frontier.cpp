@@ -47,13 +47,15 @@ Result<int> list(const Global& global, const Options& options) {
   }
   if (opened.entries.empty()) fmt::print("the frontier is empty\n");
   for (const FrontierEntry& each : opened.entries) {
+    std::error_code code;
+    const bool receipt = fs::exists(opened.run.receipts() / (each.receipt + ".json"), code);
     double worst = each.geomean;
     std::string where;
     for (const auto& [id, ratio] : each.ratios)
       if (ratio < worst) worst = ratio, where = id;
     fmt::print("{:<28} {:<26} receipt {}  row {}{}{}\n", each.name, ratio_text(each.geomean, each.geomean_ci), each.receipt.substr(0, 12), each.row,
                where.empty() ? "" : fmt::format("  worst {} {:.3f}x{}", where, worst, worst < 1 ? " (slower)" : ""),
-               std::find(altered.begin(), altered.end(), each.name) != altered.end() ? "  files were altered" : "");
+               !receipt ? "  its receipt is gone" : std::find(altered.begin(), altered.end(), each.name) != altered.end() ? "  files were altered" : "");
   }
   if (std::find(altered.begin(), altered.end(), "index.json") != altered.end())
     fmt::print("index.json was altered or removed; this list is the ledger's, and the next change writes it again\n");

@@ -139,6 +139,8 @@ std::string to_text(const Report& report) {
     out += fmt::format("geomean: none, {} of the task's {} workloads were judged\n", report.total, report.of_task);
   }
   if (report.decision) out += fmt::format("decision: {}\n", name_of(*report.decision));
+  else if (report.geomean && !report.geomean_ci && report.candidate != "baseline")
+    out += "decision: none, there were too few samples for an interval; measure with a larger --budget time=\n";
   if (report.cancelled) out += "cancelled: what had finished is above\n";
   if (!report.receipt.empty()) out += "receipt: " + report.receipt + "\n";
   return out;

@@ -96,7 +96,7 @@ Result<> read_settings(const YamlDocument& document, Candidate& candidate) {
   for (std::size_t i = 0; i < candidate.flags.size(); ++i)
     if (std::find(allowed.begin(), allowed.end(), candidate.flags[i]) == allowed.end()) {
       const std::string near = nearest(candidate.flags[i], allowed);
-      return fail(make_error(ErrorKind::forbidden, "compiler flag {} is not allowed", candidate.flags[i])
+      return fail(make_error(ErrorKind::contract, "compiler flag {} is not allowed", candidate.flags[i])
                       .at(document.place_of(fmt::format("/flags/{}", i)))
                       .with_hint(near.empty() ? "docs/candidate.md lists the allowed flags"
                                               : fmt::format("did you mean {}?", near)));

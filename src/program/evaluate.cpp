@@ -50,8 +50,8 @@ std::string problem_fields(const Candidate& candidate, const ProblemShape& probl
   return out;
 }
 
-Error plan_error(ErrorKind kind, const ProblemShape& problem, const std::string& what) {
-  return make_error(kind, "plan evaluation for workload {}: {}", problem.workload, what).at({"plan.cpp"});
+Error plan_error(ErrorKind kind, const std::string& what) {
+  return make_error(kind, "plan evaluation: {}", what).at({"plan.cpp"});
 }
 
 // A string that the plan program quoted; bytes that are no UTF-8 are replaced.
@@ -64,45 +64,45 @@ std::string unquoted(std::string_view text) {
   return out;
 }
 
-Result<Plan> read_answer(std::string_view kind, std::string_view text, const ProblemShape& problem) {
+Result<Plan> read_answer(std::string_view kind, std::string_view text) {
   if (kind == "plan") {
     if (text.size() > kLargestPlan)
       return fail(plan_error(
-          ErrorKind::output_limit, problem,
+          ErrorKind::output_limit,
           fmt::format("the plan has {}, more than {}", format_bytes(text.size()), format_bytes(kLargestPlan))));
     auto plan = plan_from_json(text);
     if (plan) return plan;
-    return fail(plan_error(plan.error().kind, problem, plan.error().message));
+    return fail(plan_error(plan.error().kind, plan.error().message));
   }
   if (kind == "unsupported")
-    return fail(plan_error(ErrorKind::plan, problem, "the candidate does not support it: " + unquoted(text)));
+    return fail(plan_error(ErrorKind::plan, "the candidate does not support it: " + unquoted(text)));
   if (kind == "out_of_memory")
-    return fail(plan_error(ErrorKind::out_of_memory, problem,
+    return fail(plan_error(ErrorKind::out_of_memory,
                            fmt::format("it reached the memory limit of {}", format_bytes(kMemory))));
-  return fail(plan_error(ErrorKind::plan, problem, unquoted(text)));
+  return fail(plan_error(ErrorKind::plan, unquoted(text)));
 }
 
-// Why the process ended before it answered for `problem`.
-Error death(const ProcessOutcome& outcome, const ProblemShape& problem) {
-  if (outcome.cancelled) return plan_error(ErrorKind::cancelled, problem, "cancelled");
+// Why the process ended before it answered.
+Error death(const ProcessOutcome& outcome) {
+  if (outcome.cancelled) return plan_error(ErrorKind::cancelled, "cancelled");
   if (outcome.flooded || outcome.out_dropped > 0)
     return plan_error(
-        ErrorKind::output_limit, problem,
+        ErrorKind::output_limit,
         fmt::format("it printed without end; {} bytes dropped", outcome.out_dropped + outcome.err_dropped));
   if (outcome.timed_out || outcome.signal == SIGXCPU || outcome.signal == SIGKILL)
-    return plan_error(ErrorKind::timeout, problem,
+    return plan_error(ErrorKind::timeout,
                       fmt::format("it did not end within {} of processor time or {}", format_duration(kCpuSeconds),
                                   format_duration(kWallSeconds)))
         .with_hint("a plan only computes sizes; it should take microseconds");
-  if (outcome.signal == SIGSYS) return plan_error(ErrorKind::forbidden, problem, "the sandbox refused a system call");
+  if (outcome.signal == SIGSYS) return plan_error(ErrorKind::forbidden, "the sandbox refused a system call");
   if (outcome.signal != 0) {
-    Error error = plan_error(ErrorKind::crash, problem,
+    Error error = plan_error(ErrorKind::crash,
                              fmt::format("it died of signal {} ({})", outcome.signal, ::strsignal(outcome.signal)));
     if (outcome.signal == SIGABRT && outcome.err.find("terminate called") != std::string::npos)
       error.notes.push_back(outcome.err.substr(0, 400));
     return error;
   }
-  return plan_error(ErrorKind::plan, problem,
+  return plan_error(ErrorKind::plan,
                     fmt::format("it ended with exit code {} instead of returning", outcome.exit_code));
 }
 
@@ -171,7 +171,7 @@ Result<std::vector<Result<Plan>>> evaluate_plans(const Candidate& candidate, con
     const std::size_t first = plans.size(), count = problems.size() - first;
     if (deaths == kMostDeaths) {
       plans.emplace_back(
-          fail(plan_error(ErrorKind::plan, problems[first],
+          fail(plan_error(ErrorKind::plan,
                           fmt::format("not tried, since the program died for {} workloads before", deaths))));
       continue;
     }
@@ -184,9 +184,9 @@ Result<std::vector<Result<Plan>>> evaluate_plans(const Candidate& candidate, con
     HONE_TRY(const ProcessOutcome outcome, sandbox.run(jail));
     const auto answers = answers_in(outcome.out, count);
     for (std::size_t i = 0; i < count && answers[i]; ++i)
-      plans.push_back(read_answer(answers[i]->first, answers[i]->second, problems[first + i]));
+      plans.push_back(read_answer(answers[i]->first, answers[i]->second));
     if (plans.size() < problems.size()) {
-      plans.emplace_back(fail(death(outcome, problems[plans.size()])));
+      plans.emplace_back(fail(death(outcome)));
       ++deaths;
     }
   }

@@ -17,18 +17,21 @@ namespace hone {
 struct PlanModule {
   std::string source;
   std::vector<std::pair<std::string, std::string>> defines;
+  int line = 0;                   // of the call in plan.cpp, here and below; 0: unknown
 };
 
 struct PlanWorkspace {
   std::string name;
   std::int64_t bytes = 0;
   bool zeroed = false;
+  int line = 0;
 };
 
 struct PlanTensorMap {
   std::string name, tensor;
   std::vector<std::int64_t> box, strides;
   std::string swizzle, l2, fill;
+  int line = 0;
 };
 
 enum class ArgKind { tensor, workspace, tensor_map, i32, u32, i64, u64, f32, f64 };
@@ -50,12 +53,14 @@ struct PlanLaunch {
   std::int64_t shared_bytes = 0, max_registers = 0;
   bool cooperative = false, programmatic_dependent_launch = false;
   std::vector<PlanArg> args;
+  int line = 0;
 };
 
 struct PlanMemset {
   std::string tensor;             // or, when empty, the workspace
   std::size_t workspace = 0;
   int value = 0;
+  int line = 0;
 };
 
 using PlanStep = std::variant<PlanLaunch, PlanMemset>;
@@ -85,7 +90,7 @@ struct ProgramLimits {
 Result<Plan> plan_from_json(std::string_view text);
 nlohmann::json plan_to_json(const Plan& plan);
 
-// Kind plan: unknown tensors, sources, indices out of range, zero or too large grids, writes to
+// Kind plan, at the line of plan.cpp where it is known: unknown tensors, sources, indices out of range, zero or too large grids, writes to
 // inputs by memset, limits of the device; `sources` are the candidate's files.
 Result<> validate(const Plan& plan, const ProblemShape& problem, const ProgramLimits& limits,
                   const std::vector<std::string>& sources);

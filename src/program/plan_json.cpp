@@ -144,12 +144,16 @@ PlanArg read_arg(const Field& field) {
   return arg;
 }
 
+int read_line(const Field& field) {
+  return field.has("line") ? static_cast<int>(field.at("line").natural(1 << 24)) : 0;
+}
+
 PlanStep read_step(const Field& field) {
   if (!field.value.is_object()) refuse(field.path, "must be an object");
   if (!field.has("kind")) refuse(field.path + ".kind", "is missing");
   const std::string kind = field.at("kind").text();
   if (kind == "memset") {
-    field.object({"kind", "value", field.has("tensor") ? "tensor" : "workspace"});
+    field.object({"kind", "value", field.has("tensor") ? "tensor" : "workspace"}, {"line"});
     PlanMemset memset;
     if (field.has("tensor")) {
       memset.tensor = field.at("tensor").text();
@@ -158,11 +162,12 @@ PlanStep read_step(const Field& field) {
       memset.workspace = field.at("workspace").natural(kIndexMost);
     }
     memset.value = static_cast<int>(field.at("value").integer(0, 255));
+    memset.line = read_line(field);
     return memset;
   }
   if (kind != "launch") refuse(field.path + ".kind", "is `" + kind.substr(0, 64) + "`; it must be launch or memset");
   field.object({"kind", "module", "kernel", "grid", "block", "args"},
-               {"cluster", "shared_bytes", "max_registers", "cooperative", "programmatic_dependent_launch"});
+               {"cluster", "shared_bytes", "max_registers", "cooperative", "programmatic_dependent_launch", "line"});
   PlanLaunch launch;
   launch.module = field.at("module").natural(kIndexMost);
   launch.kernel = field.at("kernel").text();
@@ -174,6 +179,7 @@ PlanStep read_step(const Field& field) {
   if (field.has("cooperative")) launch.cooperative = field.at("cooperative").boolean();
   if (field.has("programmatic_dependent_launch"))
     launch.programmatic_dependent_launch = field.at("programmatic_dependent_launch").boolean();
+  launch.line = read_line(field);
   field.at("args").array([&](const Field& each) { launch.args.push_back(read_arg(each)); });
   return launch;
 }
@@ -184,8 +190,8 @@ Plan read_plan(const Field& root) {
     refuse("schema", fmt::format("is `{}`, not {}", schema.substr(0, 64), kSchema));
   Plan plan;
   root.at("modules").array([&](const Field& each) {
-    each.object({"source", "defines"});
-    PlanModule module{each.at("source").text(), {}};
+    each.object({"source", "defines"}, {"line"});
+    PlanModule module{each.at("source").text(), {}, read_line(each)};
     each.at("defines").array([&](const Field& define) {
       define.object({"name", "value"});
       module.defines.emplace_back(define.at("name").text(), define.at("value").text());
@@ -193,15 +199,15 @@ Plan read_plan(const Field& root) {
     plan.modules.push_back(std::move(module));
   });
   root.at("workspaces").array([&](const Field& each) {
-    each.object({"name", "bytes"}, {"zeroed"});
-    plan.workspaces.push_back(
-        {each.at("name").text(), each.at("bytes").integer(), each.has("zeroed") && each.at("zeroed").boolean()});
+    each.object({"name", "bytes"}, {"zeroed", "line"});
+    plan.workspaces.push_back({each.at("name").text(), each.at("bytes").integer(),
+                               each.has("zeroed") && each.at("zeroed").boolean(), read_line(each)});
   });
   root.at("tensor_maps").array([&](const Field& each) {
-    each.object({"name", "tensor", "box", "strides", "swizzle", "l2", "fill"});
+    each.object({"name", "tensor", "box", "strides", "swizzle", "l2", "fill"}, {"line"});
     plan.tensor_maps.push_back({each.at("name").text(), each.at("tensor").text(), each.at("box").integers(),
                                 each.at("strides").integers(), each.at("swizzle").text(), each.at("l2").text(),
-                                each.at("fill").text()});
+                                each.at("fill").text(), read_line(each)});
   });
   root.at("launches").array([&](const Field& each) { plan.launches.push_back(read_step(each)); });
   return plan;
@@ -227,7 +233,7 @@ json arg_json(const PlanArg& arg) {
 
 json step_json(const PlanStep& step) {
   if (const auto* memset = std::get_if<PlanMemset>(&step)) {
-    json out = {{"kind", "memset"}, {"value", memset->value}};
+    json out = {{"kind", "memset"}, {"value", memset->value}, {"line", memset->line}};
     if (memset->tensor.empty()) out["workspace"] = memset->workspace;
     else out["tensor"] = memset->tensor;
     return out;
@@ -236,6 +242,7 @@ json step_json(const PlanStep& step) {
   json args = json::array();
   for (const PlanArg& arg : launch.args) args.push_back(arg_json(arg));
   return {{"kind", "launch"},
+          {"line", launch.line},
           {"module", launch.module},
           {"kernel", launch.kernel},
           {"grid", extent_json(launch.grid)},
@@ -298,13 +305,13 @@ json plan_to_json(const Plan& plan) {
   for (const PlanModule& module : plan.modules) {
     json defines = json::array();
     for (const auto& [name, value] : module.defines) defines.push_back({{"name", name}, {"value", value}});
-    modules.push_back({{"source", module.source}, {"defines", std::move(defines)}});
+    modules.push_back({{"source", module.source}, {"defines", std::move(defines)}, {"line", module.line}});
   }
   for (const PlanWorkspace& workspace : plan.workspaces)
-    workspaces.push_back({{"name", workspace.name}, {"bytes", workspace.bytes}, {"zeroed", workspace.zeroed}});
+    workspaces.push_back({{"name", workspace.name}, {"bytes", workspace.bytes}, {"zeroed", workspace.zeroed}, {"line", workspace.line}});
   for (const PlanTensorMap& map : plan.tensor_maps)
     maps.push_back({{"name", map.name}, {"tensor", map.tensor}, {"box", map.box}, {"strides", map.strides},
-                    {"swizzle", map.swizzle}, {"l2", map.l2}, {"fill", map.fill}});
+                    {"swizzle", map.swizzle}, {"l2", map.l2}, {"fill", map.fill}, {"line", map.line}});
   for (const PlanStep& step : plan.launches) launches.push_back(step_json(step));
   return {{"schema", kSchema}, {"modules", std::move(modules)}, {"workspaces", std::move(workspaces)},
           {"tensor_maps", std::move(maps)}, {"launches", std::move(launches)}};

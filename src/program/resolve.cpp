@@ -106,7 +106,7 @@ Match match(const KernelName& wanted, const std::vector<std::string>& arguments,
 }
 
 Error name_error(const PlanLaunch& launch, std::string text) {
-  return make_error(ErrorKind::kernel_name, "kernel `{}`: {}", launch.kernel, text).at({"plan.cpp"});
+  return make_error(ErrorKind::kernel_name, "kernel `{}`: {}", launch.kernel, text).at({"plan.cpp", launch.line});
 }
 
 struct Pointer {

@@ -21,6 +21,21 @@ tl::unexpected<Error> refuse(const std::string& field, fmt::format_string<A...> 
       make_error(ErrorKind::plan, "{}: {}", field, fmt::format(format, std::forward<A>(args)...)).at({"plan.cpp"}));
 }
 
+template <class Part>
+int line_of(const Part& part) { return part.line; }
+int line_of(const PlanStep& step) { return std::visit([](const auto& what) { return what.line; }, step); }
+
+// `check` on every part of a list, with its path; a refusal gets the part's line.
+template <class Part, class Check>
+Result<> each(const std::vector<Part>& parts, const char* list, Check&& check) {
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    if (Result<> result = check(parts[i], fmt::format("{}[{}]", list, i)); !result) {
+      result.error().place.line = line_of(parts[i]);
+      return result;
+    }
+  return {};
+}
+
 constexpr const char* kAxisNames[] = {"x", "y", "z"};
 
 class Validator {
@@ -38,21 +53,17 @@ class Validator {
       return refuse("launches", "the plan launches no kernel for workload {}", problem_.workload);
     if (plan_.launches.size() > limits_.max_steps)
       return refuse("launches", "{} steps are more than {}", plan_.launches.size(), limits_.max_steps);
-    for (std::size_t i = 0; i < plan_.launches.size(); ++i) {
-      const std::string field = fmt::format("launches[{}]", i);
-      if (const auto* launch = std::get_if<PlanLaunch>(&plan_.launches[i])) HONE_CHECK(this->launch(*launch, field));
-      else HONE_CHECK(memset(std::get<PlanMemset>(plan_.launches[i]), field));
-    }
-    return {};
+    return each(plan_.launches, "launches", [&](const PlanStep& step, const std::string& field) -> Result<> {
+      if (const auto* launch = std::get_if<PlanLaunch>(&step)) return this->launch(*launch, field);
+      return memset(std::get<PlanMemset>(step), field);
+    });
   }
 
  private:
   Result<> modules() const {
     if (plan_.modules.size() > limits_.max_modules)
       return refuse("modules", "{} modules are more than {}", plan_.modules.size(), limits_.max_modules);
-    for (std::size_t i = 0; i < plan_.modules.size(); ++i) {
-      const PlanModule& module = plan_.modules[i];
-      const std::string field = fmt::format("modules[{}]", i);
+    return each(plan_.modules, "modules", [&](const PlanModule& module, const std::string& field) -> Result<> {
       if (std::find(sources_.begin(), sources_.end(), module.source) == sources_.end()) {
         const std::string near = nearest(module.source, sources_);
         return refuse(field + ".source", "the candidate has no file `{}`{}", module.source,
@@ -70,16 +81,14 @@ class Validator {
             std::any_of(value.begin(), value.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; }))
           return refuse(define + ".value", "the value of {} is too long or holds a control character", name);
       }
-    }
-    return {};
+      return {};
+    });
   }
 
   Result<> workspaces() const {
     std::int64_t left = limits_.max_workspace_bytes;
     std::set<std::string> names;
-    for (std::size_t i = 0; i < plan_.workspaces.size(); ++i) {
-      const PlanWorkspace& workspace = plan_.workspaces[i];
-      const std::string field = fmt::format("workspaces[{}]", i);
+    return each(plan_.workspaces, "workspaces", [&](const PlanWorkspace& workspace, const std::string& field) -> Result<> {
       if (!is_identifier(workspace.name)) return refuse(field + ".name", "`{}` is not an identifier", workspace.name);
       if (!names.insert(workspace.name).second)
         return refuse(field + ".name", "workspace {} is there twice", workspace.name);
@@ -88,8 +97,8 @@ class Validator {
         return refuse(field + ".bytes", "is {}; the device gives {} for all workspaces together, {} are left",
                       workspace.bytes, limits_.max_workspace_bytes, left);
       left -= workspace.bytes;
-    }
-    return {};
+      return {};
+    });
   }
 
   Result<> tensor_maps() const {
@@ -97,9 +106,7 @@ class Validator {
       return refuse("tensor_maps", "device {} has no tensor maps", problem_.device);
     if (plan_.tensor_maps.size() > 64)
       return refuse("tensor_maps", "{} tensor maps are more than 64", plan_.tensor_maps.size());
-    for (std::size_t i = 0; i < plan_.tensor_maps.size(); ++i) {
-      const PlanTensorMap& map = plan_.tensor_maps[i];
-      const std::string field = fmt::format("tensor_maps[{}]", i);
+    return each(plan_.tensor_maps, "tensor_maps", [&](const PlanTensorMap& map, const std::string& field) -> Result<> {
       HONE_TRY(const TensorShape* tensor, this->tensor(map.tensor, field + ".tensor"));
       if (map.box.size() != tensor->shape.size())
         return refuse(field + ".box", "has {} extents; tensor {} has {}", map.box.size(), tensor->name,
@@ -112,8 +119,8 @@ class Validator {
       HONE_CHECK(one_of(map.swizzle, {"none", "32B", "64B", "128B"}, field + ".swizzle"));
       HONE_CHECK(one_of(map.l2, {"none", "64B", "128B", "256B"}, field + ".l2"));
       HONE_CHECK(one_of(map.fill, {"zero", "nan"}, field + ".fill"));
-    }
-    return {};
+      return {};
+    });
   }
 
   Result<> launch(const PlanLaunch& launch, const std::string& field) const {

@@ -182,6 +182,8 @@ Result<FrontierEntry> frontier_add(const Run& run, Ledger& ledger, const Candida
     };
     if (taken(entry.name)) entry.name += "-" + candidate.sha256.substr(0, 8);
   }
+  for (const FrontierEntry& each : present)
+    if (each.name == entry.name && each.sha256 == candidate.sha256 && each.receipt == facts.id) return each;   // nothing new
   if (!good_name(entry.name))
     return fail(make_error(ErrorKind::usage, "\"{}\" is not a name for a frontier entry", entry.name).with_hint("letters, digits, '-', '_' and '.' only"));
   entry.sha256 = candidate.sha256;

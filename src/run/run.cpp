@@ -23,6 +23,11 @@ std::optional<fs::path> enclosing_run(const fs::path& from) {
 Result<Run> open_run(const fs::path& root) {
   std::error_code code;
   const fs::path folder = fs::weakly_canonical(fs::absolute(root, code), code);
+  if (fs::is_regular_file(folder / "manifest.json", code) && !fs::is_directory(folder / "worktree", code))
+    return fail(make_error(ErrorKind::contract, "this run has lost its worktree")
+                    .at({(folder / "worktree").string()})
+                    .with_hint("its receipts hold every judged source: restore the folder, or make a new run with `hone init` and "
+                               "add them by `hone frontier add --receipt`"));
   if (!is_run(folder))
     return fail(make_error(ErrorKind::not_found, "{} is not a run directory", root.string())
                     .at({root.string()})

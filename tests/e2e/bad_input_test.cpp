@@ -22,6 +22,7 @@ struct Expected {
   std::string kind;
   std::string says;              // part of the message
   std::string file = {};         // of the place, when there must be one
+  int line = 0;                  // likewise
 };
 
 // The error of the whole request, or of the first workload.
@@ -46,6 +47,9 @@ void expect(std::vector<std::string> arguments, const Expected& expected, const 
   if (!expected.file.empty()) {
     ASSERT_TRUE(error["place"].is_object()) << error;
     EXPECT_TRUE(error["place"]["file"].get<std::string>().ends_with(expected.file)) << error["place"];
+    if (expected.line != 0) {
+      EXPECT_EQ(error["place"]["line"], expected.line) << error["place"];
+    }
   }
 }
 
@@ -88,12 +92,12 @@ TEST(BadInput, MalformedCandidateYaml) {
 
 TEST(BadInput, PlanWithZeroGrid) {
   expect(bench(candidate("zero_grid", {{"plan.cpp", plan(R"("softmax", {0}).args(problem.tensor("x"), problem.tensor("y"), problem.axis("N")))")}})),
-         {2, "plan", "grid"});
+         {2, "plan", "grid", "zero_grid/plan.cpp", 3});
 }
 
 TEST(BadInput, PlanNamesUnknownTensor) {
   expect(bench(candidate("tensor", {{"plan.cpp", plan(R"("softmax", {problem.axis("M")}).args(problem.tensor("z"), problem.tensor("y"), problem.axis("N")))")}})),
-         {2, "plan", "z"});
+         {2, "plan", "z", "plan.cpp"});
 }
 
 TEST(BadInput, PlanThatDoesNotCompile) {
@@ -107,7 +111,7 @@ TEST(BadInput, EmptyPlanNamesItsLaunches) {
 
 TEST(BadInput, KernelNameOfNoFunction) {
   expect(bench(candidate("no_kernel", {{"plan.cpp", plan(R"("sotfmax", {problem.axis("M")}).args(problem.tensor("x"), problem.tensor("y"), problem.axis("N")))")}})),
-         {2, "kernel_name", "sotfmax"});
+         {2, "kernel_name", "sotfmax", "no_kernel/plan.cpp", 3});
 }
 
 TEST(BadInput, KernelNameOfSeveralFunctions) {

@@ -123,6 +123,11 @@ TEST_F(Evaluate, EverythingThatAPlanCanSayArrives) {
   ASSERT_EQ(plan.launches.size(), 5u);
   EXPECT_EQ(std::get<PlanMemset>(plan.launches[0]).value, 255);
   EXPECT_EQ(std::get<PlanMemset>(plan.launches[1]).tensor, "y");
+  EXPECT_EQ(plan.modules[1].line, 14);
+  EXPECT_EQ(plan.workspaces[0].line, 15);
+  EXPECT_EQ(plan.tensor_maps[0].line, 16);
+  EXPECT_EQ(std::get<PlanMemset>(plan.launches[1]).line, 18);
+  EXPECT_EQ(std::get<PlanLaunch>(plan.launches[3]).line, 22);
   const auto& launch = std::get<PlanLaunch>(plan.launches[2]);
   EXPECT_EQ(launch.grid, (Extent3{25, 2, 3}));
   EXPECT_EQ(launch.block, (Extent3{32, 2, 1}));
@@ -147,15 +152,15 @@ TEST_F(Evaluate, WhatIsThrownIsToldForThatWorkloadOnly) {
   const auto result = plans("throws", 8);
   HONE_ASSERT_OK(result);
   ASSERT_EQ(result->size(), 8u);
-  EXPECT_EQ(says((*result)[0]), "plan: plan evaluation for workload w0: no axis is called `N`; there is: M");
-  EXPECT_EQ(says((*result)[1]), "plan: plan evaluation for workload w1: no tensor is called `z`; there is: x, y");
+  EXPECT_EQ(says((*result)[0]), "plan: plan evaluation: no axis is called `N`; there is: M");
+  EXPECT_EQ(says((*result)[1]), "plan: plan evaluation: no tensor is called `z`; there is: x, y");
   EXPECT_EQ(
       says((*result)[2]),
-      "plan: plan evaluation for workload w2: parameter `ORDER` is `rows`, not a number; read it with param_text");
+      "plan: plan evaluation: parameter `ORDER` is `rows`, not a number; read it with param_text");
   EXPECT_EQ(says((*result)[3]),
-            "plan: plan evaluation for workload w3: the candidate does not support it: M must be even  X");
-  EXPECT_EQ(says((*result)[4]), "plan: plan evaluation for workload w4: an exception that is no std::exception");
-  EXPECT_EQ(says((*result)[5]), "plan: plan evaluation for workload w5: own words");
+            "plan: plan evaluation: the candidate does not support it: M must be even  X");
+  EXPECT_EQ(says((*result)[4]), "plan: plan evaluation: an exception that is no std::exception");
+  EXPECT_EQ(says((*result)[5]), "plan: plan evaluation: own words");
   EXPECT_EQ(says((*result)[6]).substr(0, 14), "out_of_memory:");
   EXPECT_EQ(says((*result)[7]), "ok");
 }
@@ -164,8 +169,8 @@ TEST_F(Evaluate, ADeathCostsOneWorkloadAndTheOthersGoOn) {
   const auto crashed = plans("crash");
   HONE_ASSERT_OK(crashed);
   EXPECT_EQ(says((*crashed)[0]), "ok");
-  EXPECT_EQ(says((*crashed)[1]).substr(0, 71),
-            "crash: plan evaluation for workload w1: it died of signal 11 (Segmentat");
+  EXPECT_EQ(says((*crashed)[1]),
+            "crash: plan evaluation: it died of signal 11 (Segmentation fault)");
   EXPECT_EQ(says((*crashed)[2]), "ok");
 
   const auto endless = plans("endless");
@@ -177,13 +182,13 @@ TEST_F(Evaluate, ADeathCostsOneWorkloadAndTheOthersGoOn) {
   const auto left = plans("leave");
   HONE_ASSERT_OK(left);
   EXPECT_EQ(says((*left)[1]), "ok");
-  EXPECT_EQ(says((*left)[2]), "plan: plan evaluation for workload w2: it ended with exit code 0 instead of returning");
+  EXPECT_EQ(says((*left)[2]), "plan: plan evaluation: it ended with exit code 0 instead of returning");
 
   const auto aborted = plans("abort", 6);
   HONE_ASSERT_OK(aborted);
   EXPECT_EQ(says((*aborted)[2]).substr(0, 6), "crash:");
   EXPECT_EQ(says((*aborted)[3]),
-            "plan: plan evaluation for workload w3: not tried, since the program died for 3 workloads before");
+            "plan: plan evaluation: not tried, since the program died for 3 workloads before");
 
   const auto deep = plans("deep", 1);
   HONE_ASSERT_OK(deep);

@@ -118,15 +118,17 @@ Extent3 extent_gen() {
           *rc::gen::arbitrary<std::int64_t>()};
 }
 
+int line_gen() { return *rc::gen::inRange(0, 1000); }
+
 Plan plan_gen() {
   auto count = [] { return *rc::gen::inRange(0, 4); };
   Plan plan;
-  for (int i = count(); i > 0; --i) plan.modules.push_back({name_gen(), {{name_gen(), "\"\\\n\xc3\xa9" + name_gen()}}});
+  for (int i = count(); i > 0; --i) plan.modules.push_back({name_gen(), {{name_gen(), "\"\\\n\xc3\xa9" + name_gen()}}, line_gen()});
   for (int i = count(); i > 0; --i)
-    plan.workspaces.push_back({name_gen(), *rc::gen::arbitrary<std::int64_t>(), *rc::gen::arbitrary<bool>()});
+    plan.workspaces.push_back({name_gen(), *rc::gen::arbitrary<std::int64_t>(), *rc::gen::arbitrary<bool>(), line_gen()});
   for (int i = count(); i > 0; --i)
     plan.tensor_maps.push_back(
-        {name_gen(), name_gen(), {1, 2}, {*rc::gen::arbitrary<std::int64_t>()}, "none", "none", "zero"});
+        {name_gen(), name_gen(), {1, 2}, {*rc::gen::arbitrary<std::int64_t>()}, "none", "none", "zero", line_gen()});
   for (int i = count(); i > 0; --i) {
     PlanLaunch launch;
     launch.module = *rc::gen::inRange<std::size_t>(0, 8);
@@ -138,12 +140,14 @@ Plan plan_gen() {
     launch.max_registers = *rc::gen::arbitrary<std::int64_t>();
     launch.cooperative = *rc::gen::arbitrary<bool>();
     launch.programmatic_dependent_launch = *rc::gen::arbitrary<bool>();
+    launch.line = line_gen();
     for (int j = count(); j > 0; --j) launch.args.push_back(arg_gen());
     plan.launches.emplace_back(std::move(launch));
     PlanMemset memset;
     if (*rc::gen::arbitrary<bool>()) memset.tensor = name_gen();
     else memset.workspace = *rc::gen::inRange<std::size_t>(0, 8);
     memset.value = *rc::gen::inRange(0, 256);
+    memset.line = line_gen();
     plan.launches.emplace_back(std::move(memset));
   }
   return plan;

@@ -292,6 +292,7 @@ DeviceInfo describe_machine(const Topology& topology, const CacheFlusher& flushe
       {"worker_cores", topology.worker_cores},
       {"clock_core", topology.clock_core},
       {"clock_core_shared", topology.clock_core_shared},
+      {"sleep_checked", !first_line("/proc/self/syscall").empty()},   // Runner::at_rest can tell
       {"l2_bytes", topology.l2_bytes},
       {"hypervisor", flags.count("hypervisor") != 0},
       {"kernel", std::string(system.sysname) + " " + system.release},
