@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "client/service_client.h"
 #include "judge/judge.h"
 
 namespace hone {
@@ -30,6 +31,8 @@ class Evaluator {
 
 // `cancel` may be null. References must outlive the evaluator.
 std::unique_ptr<Evaluator> make_judge_evaluator(const Task& task, Bench bench, const std::atomic<bool>* cancel);
+// The same on an evaluation service, which compiles for itself.
+std::unique_ptr<Evaluator> make_remote_evaluator(const Task& task, client::ServiceClient& service, const std::atomic<bool>* cancel);
 
 }  // namespace hone
 

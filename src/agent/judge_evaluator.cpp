@@ -8,9 +8,15 @@
 namespace hone {
 namespace {
 
+// Where candidates are judged.
+struct Bureau {
+  std::function<Result<Report>(const JudgeRequest&)> judge;
+  std::function<void(const Candidate&)> compile;       // may be empty
+};
+
 class JudgeEvaluator : public Evaluator {
  public:
-  JudgeEvaluator(const Task& task, Bench bench, const std::atomic<bool>* cancel) : task_(task), bench_(bench), cancel_(cancel) {}
+  JudgeEvaluator(const Task& task, Bureau bureau, const std::atomic<bool>* cancel) : task_(task), bureau_(std::move(bureau)), cancel_(cancel) {}
 
   Result<Report> evaluate(const Evaluation& evaluation) override {
     JudgeRequest request;
@@ -22,7 +28,7 @@ class JudgeEvaluator : public Evaluator {
       request.time_budget_s = std::min(*evaluation.time_budget_s, task_.timing.budget_s * static_cast<double>(task_.workloads.size()));
     request.cancel = cancel_;
     if (evaluation.quick) request.baselines = baselines_;
-    auto report = judge(task_, request, bench_);
+    auto report = bureau_.judge(request);
     // Which baseline counts does not depend on the candidate; a full measurement looks again.
     if (report)
       for (const WorkloadReport& each : report->workloads)
@@ -31,10 +37,11 @@ class JudgeEvaluator : public Evaluator {
   }
 
   void prepare(const std::vector<Candidate>& upcoming) override {
+    if (!bureau_.compile) return;
     std::atomic<std::size_t> next = 0;
     const auto work = [&] {
       for (std::size_t i; (i = next++) < upcoming.size();)
-        if (cancel_ == nullptr || !*cancel_) (void)hone::prepare(upcoming[i], task_.workloads, bench_);
+        if (cancel_ == nullptr || !*cancel_) bureau_.compile(upcoming[i]);
     };
     std::vector<std::thread> threads;
     const std::size_t jobs = std::min<std::size_t>({upcoming.size(), std::thread::hardware_concurrency(), 8});
@@ -45,7 +52,7 @@ class JudgeEvaluator : public Evaluator {
 
  private:
   const Task& task_;
-  Bench bench_;
+  Bureau bureau_;
   const std::atomic<bool>* cancel_;
   std::map<std::string, std::string> baselines_;   // the faster ones, by workload
 };
@@ -53,7 +60,15 @@ class JudgeEvaluator : public Evaluator {
 }  // namespace
 
 std::unique_ptr<Evaluator> make_judge_evaluator(const Task& task, Bench bench, const std::atomic<bool>* cancel) {
-  return std::make_unique<JudgeEvaluator>(task, bench, cancel);
+  return std::make_unique<JudgeEvaluator>(
+      task, Bureau{[&task, bench](const JudgeRequest& request) { return judge(task, request, bench); },
+                   [&task, bench](const Candidate& candidate) { (void)prepare(candidate, task.workloads, bench); }},
+      cancel);
+}
+
+std::unique_ptr<Evaluator> make_remote_evaluator(const Task& task, client::ServiceClient& service, const std::atomic<bool>* cancel) {
+  return std::make_unique<JudgeEvaluator>(
+      task, Bureau{[&task, &service](const JudgeRequest& request) { return client::judge_remotely(service, task, request); }, {}}, cancel);
 }
 
 }  // namespace hone

@@ -258,7 +258,18 @@ Result<> guard_patterns(const json& value, const Schemas& schemas, const std::st
 }
 
 // Whether the value meets the schema; if not, `problem` says where and what.
-Result<bool> meets(const json& value, std::string_view schema_text, Problem& problem) {
+// valijson knows no whole numbers above 2^63 - 1: for it they become that one.
+bool clamp_large(json& value) {
+  bool any = false;
+  if (value.is_structured())
+    for (json& each : value) any = clamp_large(each) || any;
+  else if (value.is_number_unsigned() && value.get<std::uint64_t>() > INT64_MAX) value = INT64_MAX, any = true;
+  return any;
+}
+
+Result<bool> meets(const json& given, std::string_view schema_text, Problem& problem) {
+  json value = given;
+  clamp_large(value);
   const json schema = json::parse(schema_text, nullptr, false);
   if (!schema.is_object()) return fail(ErrorKind::internal, "the schema is not a JSON object");
   try {

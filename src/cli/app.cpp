@@ -100,6 +100,8 @@ std::unique_ptr<CLI::App> make_app(Invocation& invocation) {
     command->footer(verb.example);
     verb.define(*command, invocation);
   }
+  CLI::App* worker = app->add_subcommand("worker", "a device process of `hone serve`")->group("");
+  define_worker(*worker, invocation);
   refuse_empty(*app);
   return app;
 }

@@ -54,6 +54,10 @@ struct Verb {
   X(status, "what a run has reached and what it has left", "hone status --run runs/first")                \
   X(frontier, "retained candidates of a run", "hone frontier list --run runs/first")                      \
   X(report, "a run's experiments as Markdown or JSON", "hone report --run runs/first")                    \
+  X(serve, "an evaluation service: judges for others on this machine's devices", "hone serve --device cpu --port 8000") \
+  X(submit, "give a job to an evaluation service", "hone submit kernels/softmax_f32/pipelined --task softmax_f32 --remote http://127.0.0.1:8000 --wait") \
+  X(jobs, "jobs of an evaluation service", "hone jobs list --remote http://127.0.0.1:8000") \
+  X(token, "who may use an evaluation service", "hone token create ci --scope submit,read") \
   X(completion, "shell completion", "hone completion bash > /etc/bash_completion.d/hone")
 
 // CLI11's check of --seed, which by itself takes -1 for 2^64 - 1: what is wrong with `text`, or nothing.
@@ -62,6 +66,7 @@ std::string seed_fault(const std::string& text);
 #define HONE_VERB_DECLARE(name, summary, example) void define_##name(CLI::App& app, Invocation& invocation);
 HONE_VERBS(HONE_VERB_DECLARE)
 #undef HONE_VERB_DECLARE
+void define_worker(CLI::App& app, Invocation& invocation);   // what `serve` starts for each device; not for people
 
 // Sandbox, toolchain and device as the flags and this machine give them.
 struct Environment {

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "cli/verb.h"
+#include "cli/remote.h"
 #include "judge/receipt.h"
 #include "run/record.h"
 
@@ -11,7 +11,7 @@ namespace hone::cli {
 namespace {
 
 struct Options {
-  std::string candidate, task, run, budget, memory;
+  std::string candidate, task, run, budget, memory, remote;
   std::vector<std::string> workloads;
   std::optional<std::uint64_t> seed;
   std::optional<int> samples;
@@ -75,6 +75,11 @@ Error located(Error error, const std::optional<Candidate>& candidate) {
   return error;
 }
 
+Result<Report> judge_here(const Global& global, const Task& task, const JudgeRequest& request) {
+  HONE_TRY(const std::unique_ptr<Environment> environment, open_environment(global));
+  return judge(task, request, environment->bench());
+}
+
 Result<int> bench(const Global& global, const Options& options) {
   HONE_TRY(JudgeRequest request, request_of(options));
   HONE_TRY(const std::optional<Run> run, run_of(options));
@@ -87,10 +92,10 @@ Result<int> bench(const Global& global, const Options& options) {
       if (request.incumbent && request.incumbent->sha256 == request.candidate->sha256) request.incumbent.reset();
     }
   }
-  HONE_TRY(const std::unique_ptr<Environment> environment, open_environment(global));
+  HONE_TRY(auto service, find_service(global, options.remote, run ? run->manifest.remote : ""));
   request.cancel = &interrupted();
   request.progress = progress_printer(global);
-  auto judged = judge(task, request, environment->bench());
+  auto judged = service ? client::judge_remotely(*service, task, request) : judge_here(global, task, request);
   if (!judged) return fail(located(std::move(judged).error(), request.candidate));
   Report& report = *judged;
 
@@ -124,6 +129,7 @@ void define_bench(CLI::App& app, Invocation& invocation) {
   app.add_option("--samples", options->samples, "exactly this many pairs a workload")->check(CLI::Range(1, 1000000));
   app.add_option("--budget", options->budget, "time=10s: for measuring all workloads");
   app.add_option("--memory", options->memory, "limit of a workload's tensors and the program's memory: 1GiB");
+  app.add_option("--remote", options->remote, "URL of the evaluation service that judges; `local`: here (default: HONE_URL, then the run's)");
   app.callback([&invocation, options] {
     invocation.action = [&invocation, options] {
       auto code = bench(invocation.global, *options);

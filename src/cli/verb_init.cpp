@@ -2,14 +2,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "cli/verb.h"
+#include "cli/remote.h"
 #include "run/init.h"
 
 namespace hone::cli {
 namespace {
 
 struct Options {
-  std::string task, dir, name, target, budget;
+  std::string task, dir, name, target, budget, remote;
   std::optional<std::uint64_t> seed;
 };
 
@@ -24,8 +24,26 @@ Result<Run> make(const Global& global, const Options& options) {
   }
   HONE_TRY(request.budget, parse_budget(options.budget));
   HONE_TRY(const Task task, load_task(options.task));
-  // A run can be made where nothing can be measured; its manifest then says less of the device.
-  if (const auto environment = open_environment(global)) {
+  HONE_TRY(auto service, find_service(global, options.remote));
+  if (service) {
+    HONE_TRY(const auto health, service->health());
+    if (!health.ok)
+      return fail(make_error(ErrorKind::unavailable, "the service at {} cannot run jobs now: {}", service->url(), health.body.value("reasons", nlohmann::json()).dump()));
+    HONE_TRY(const nlohmann::json theirs, service->task(task.name));
+    if (theirs.at("sha256") != task.sha256)
+      return fail(make_error(ErrorKind::conflict, "task {} is another one on {}: its hash is {} there and {} here", task.name, service->url(),
+                             theirs["sha256"].get<std::string>().substr(0, 12), task.sha256.substr(0, 12))
+                      .with_hint("install the same version of hone on both sides"));
+    request.remote = service->url();
+    for (const nlohmann::json& each : health.body.at("devices"))
+      if (each.at("device").is_object() && each["device"].value("name", "") == task.device) {
+        const nlohmann::json& info = each["device"];
+        request.device = {{"name", info["name"]}, {"model", info["model"]}, {"architecture", info["architecture"]}, {"workers", info["workers"]}};
+      }
+    if (request.device.is_null())
+      return fail(make_error(ErrorKind::environment, "the service at {} has no device {}, which task {} is for", service->url(), task.device, task.name));
+  } else if (const auto environment = open_environment(global)) {
+    // A run can be made where nothing can be measured; its manifest then says less of the device.
     const DeviceInfo& info = (*environment)->device->info();
     request.device = {{"name", info.name}, {"model", info.model}, {"architecture", info.architecture}, {"workers", info.workers}};
   }
@@ -55,6 +73,7 @@ void define_init(CLI::App& app, Invocation& invocation) {
   app.add_option("--target", options->target, "speedup over the baseline that ends the run: 1.5x");
   app.add_option("--budget", options->budget, "what the run may spend: evaluations=60,time=120s");
   app.add_option("--seed", options->seed, "of the tuner's random choices")->check(seed_fault);
+  app.add_option("--remote", options->remote, "URL of the evaluation service that judges (default: HONE_URL, else this machine)");
   app.callback([&invocation, options] { invocation.action = [&invocation, options] { return init(invocation.global, *options); }; });
 }
 

@@ -4,7 +4,7 @@
 #include "agent/strategy.h"
 #include "agent/tuner.h"
 #include "base/text.h"
-#include "cli/verb.h"
+#include "cli/remote.h"
 #include "run/summary.h"
 
 namespace hone::cli {
@@ -13,7 +13,7 @@ namespace {
 constexpr double kDefaultEvaluations = 60;
 
 struct Options {
-  std::string run, flow = "tuner", budget, target;
+  std::string run, flow = "tuner", budget, target, remote;
   std::vector<std::string> agents, candidates;
   bool resume = false;
   std::optional<std::uint64_t> seed;
@@ -94,10 +94,14 @@ Result<TunerOutcome> work(const Global& global, const Run& run, const Options& o
   HONE_TRY(Assignment plan, assignment_of(run, ledger, options));
   for (const Error& fault : ledger.faults()) fmt::print(stderr, "{}\n", to_text(fault));
   HONE_TRY(const Task task, task_of(run));
-  HONE_TRY(const auto environment, open_environment(global));
+  HONE_TRY(auto service, find_service(global, options.remote, run.manifest.remote));
+  std::unique_ptr<Environment> environment;
+  if (!service) {
+    HONE_TRY(environment, open_environment(global));
+  }
   plan.tuner.cancel = &interrupted();
   plan.tuner.progress = progress_printer(global);
-  const auto evaluator = make_judge_evaluator(task, environment->bench(), &interrupted());
+  const auto evaluator = service ? make_remote_evaluator(task, *service, &interrupted()) : make_judge_evaluator(task, environment->bench(), &interrupted());
   const RunProgress before = progress_of(ledger.rows());
   HONE_CHECK(ledger.append("run_started", before.elapsed_s,
                            {{"agent", "tuner:" + plan.tuner.strategy},
@@ -165,6 +169,7 @@ void define_run(CLI::App& app, Invocation& invocation) {
   app.add_option("--target", options->target, "end when a retained candidate measured this speedup twice: 1.5x");
   app.add_option("--candidate", options->candidates, "tune this candidate (default: every one in scratch that has parameters)");
   app.add_option("--seed", options->seed, "of random choices (default: the run's)")->check(seed_fault);
+  app.add_option("--remote", options->remote, "URL of the evaluation service that judges; `local`: here (default: HONE_URL, then the run's)");
   app.add_flag("--resume", options->resume, "go on with a run that ended, was stopped or was killed");
   app.callback([&invocation, options] { invocation.action = [&invocation, options] { return run_verb(invocation.global, *options); }; });
 }

@@ -99,11 +99,66 @@ json to_json(const Report& report) {
           {"device", report.device},
           {"passed", report.passed},
           {"total", report.total},
+          {"of_task", report.of_task},
+          {"cancelled", report.cancelled},
           {"geomean", number(report.geomean)},
           {"geomean_ci", interval(report.geomean_ci)},
+          {"incumbent_geomean", number(report.incumbent_geomean)},
+          {"incumbent_geomean_ci", interval(report.incumbent_geomean_ci)},
           {"decision", report.decision ? json(name_of(*report.decision)) : json(nullptr)},
           {"receipt", report.receipt.empty() ? json(nullptr) : json(report.receipt)},
           {"workloads", std::move(workloads)}};
+}
+
+Result<Report> report_from_json(const json& in) {
+  const auto real = [](const json& value) { return value.is_number() ? std::optional<double>(value.get<double>()) : std::nullopt; };
+  const auto range = [](const json& value) {
+    return value.is_array() && value.size() == 2 && value[0].is_number() && value[1].is_number()
+               ? std::optional<Interval>(Interval{value[0].get<double>(), value[1].get<double>()})
+               : std::nullopt;
+  };
+  try {
+    if (in.at("schema") != "hone.bench/1") return fail(ErrorKind::contract, "this is no hone.bench/1: {}", in.at("schema").dump());
+    Report out;
+    out.task = in.at("task").get<std::string>();
+    out.candidate = in.at("candidate").get<std::string>();
+    out.device = in.at("device").get<std::string>();
+    out.passed = in.at("passed").get<int>();
+    out.total = in.at("total").get<int>();
+    out.of_task = in.at("of_task").get<int>();
+    out.cancelled = in.at("cancelled").get<bool>();
+    out.geomean = real(in.at("geomean"));
+    out.geomean_ci = range(in.at("geomean_ci"));
+    out.incumbent_geomean = real(in.at("incumbent_geomean"));
+    out.incumbent_geomean_ci = range(in.at("incumbent_geomean_ci"));
+    for (const Decision each : {Decision::keep, Decision::reject, Decision::ambiguous})
+      if (in.at("decision") == name_of(each)) out.decision = each;
+    for (const json& row : in.at("workloads")) {
+      WorkloadReport workload;
+      workload.id = row.at("id").get<std::string>();
+      for (const Verdict each : {Verdict::pass, Verdict::fail, Verdict::flaky, Verdict::error})
+        if (row.at("verdict") == name_of(each)) workload.verdict = each;
+      if (row.at("error").is_object()) from_json(row.at("error"), workload.error.emplace());
+      if (const json& baseline = row.at("baseline"); baseline.is_object()) {
+        workload.baseline = baseline.at("name").get<std::string>();
+        workload.baseline_text = baseline.at("describe").get<std::string>();
+      }
+      const auto seconds = [&](const char* key) {
+        const auto us = real(row.at(key));
+        return us ? std::optional<double>(*us * 1e-6) : std::nullopt;
+      };
+      workload.baseline_s = seconds("baseline_us");
+      workload.candidate_s = seconds("candidate_us");
+      workload.ratio = real(row.at("ratio"));
+      workload.ratio_ci = range(row.at("ratio_ci"));
+      workload.samples = row.at("samples").get<int>();
+      workload.notes = row.at("notes").get<std::vector<std::string>>();
+      out.workloads.push_back(std::move(workload));
+    }
+    return out;
+  } catch (const json::exception& error) {
+    return fail(ErrorKind::contract, "this is no hone.bench/1: {}", error.what());
+  }
 }
 
 std::string to_text(const Report& report) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "base/expression.h"
@@ -193,6 +194,14 @@ Error no_folder(const fs::path& folder) {
   return error;
 }
 
+bool whole_number(const std::string& text) {
+  std::int64_t value = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return code == std::errc() && end == text.data() + text.size() && std::to_string(value) == text;
+}
+
+std::string yaml_value(const std::string& text) { return whole_number(text) ? text : nlohmann::json(text).dump(); }
+
 }  // namespace
 
 Result<Candidate> load_candidate(const fs::path& given) {
@@ -200,13 +209,21 @@ Result<Candidate> load_candidate(const fs::path& given) {
   fs::path folder = given.lexically_normal();
   if (!folder.has_filename()) folder = folder.parent_path();   // "name/"
   if (!fs::is_directory(folder, code)) return fail(no_folder(folder));
+  HONE_TRY(SourceTree files, read_tree(folder));
+  const fs::path path = fs::absolute(folder, code).lexically_normal();
+  HONE_TRY(Candidate candidate,
+           candidate_from_files(path.has_filename() ? path.filename().string() : path.parent_path().filename().string(),
+                                std::move(files), folder));
+  candidate.path = path;
+  return candidate;
+}
+
+Result<Candidate> candidate_from_files(const std::string& name, SourceTree files, const fs::path& folder) {
   Candidate candidate;
-  candidate.path = fs::absolute(folder, code).lexically_normal();
-  candidate.name = candidate.path.has_filename() ? candidate.path.filename().string()
-                                                 : candidate.path.parent_path().filename().string();
-  HONE_TRY(candidate.sources, read_tree(folder));
-  auto take = [&](const char* name) {
-    const auto it = candidate.sources.find(name);
+  candidate.name = name;
+  candidate.sources = std::move(files);
+  auto take = [&](const char* file) {
+    const auto it = candidate.sources.find(file);
     if (it == candidate.sources.end()) return std::optional<std::string>();
     std::string bytes = std::move(it->second);
     candidate.sources.erase(it);
@@ -241,6 +258,23 @@ Result<Candidate> Candidate::with(const Parameters& changed) const {
   if (!broken.empty()) return fail(ErrorKind::contract, "the configuration breaks `{}` of candidate {}", broken, name);
   out.sha256 = hash_of_candidate(out);
   return out;
+}
+
+SourceTree frozen_files(const Candidate& candidate) {
+  SourceTree files = candidate.sources;
+  std::string settings = fmt::format("# Frozen by hone: the configuration that the receipt measured.\nlanguage: {}\ncompiler: {}\n",
+                                     yaml_value(candidate.language), yaml_value(candidate.compiler));
+  if (!candidate.flags.empty()) settings += "flags: " + nlohmann::json(candidate.flags).dump() + "\n";
+  if (!candidate.values.empty()) {
+    settings += "parameters:\n";
+    // In the order of the original: it is part of what a plan sees.
+    for (const TunableParameter& each : candidate.parameters)
+      if (const auto value = candidate.values.find(each.name); value != candidate.values.end())
+        settings += fmt::format("  {}: [{}]\n", each.name, yaml_value(value->second));
+  }
+  files["candidate.yaml"] = settings;
+  if (!candidate.notes.empty()) files["NOTES.md"] = candidate.notes;
+  return files;
 }
 
 }  // namespace hone

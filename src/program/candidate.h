@@ -38,6 +38,10 @@ struct Candidate {
 
 // Errors: not_found (with the nearest sibling's name), contract (located in candidate.yaml), io.
 Result<Candidate> load_candidate(const fs::path& folder);
+// The same from a folder's files; `folder` is what errors call it.
+Result<Candidate> candidate_from_files(const std::string& name, SourceTree files, const fs::path& folder);
+// Files that say this very configuration and nothing else: read back, the sha256 is the same.
+SourceTree frozen_files(const Candidate& candidate);
 
 // A plan for each problem, evaluated in one sandboxed process. An element's error (kind plan) is
 // what that evaluation threw or why it ended: exception text, crash, time, memory, output.

@@ -1,8 +1,8 @@
 #include <algorithm>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <set>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "program/plan.h"
 
@@ -255,30 +255,6 @@ json step_json(const PlanStep& step) {
           {"args", std::move(args)}};
 }
 
-// Depth, duplicate keys and the number of values, while the text is being read.
-json parse_strict(std::string_view text) {
-  std::vector<std::set<std::string>> keys;
-  std::size_t values = 0;
-  return json::parse(text, [&](int, json::parse_event_t event, json& parsed) {
-    if (++values > 16 * kMostElements) refuse("", "holds too many values");
-    switch (event) {
-      case json::parse_event_t::object_start:
-      case json::parse_event_t::array_start:
-        keys.emplace_back();
-        if (keys.size() > kDeepest) refuse("", "is nested too deeply");
-        break;
-      case json::parse_event_t::object_end:
-      case json::parse_event_t::array_end: keys.pop_back(); break;
-      case json::parse_event_t::key:
-        if (!keys.back().insert(parsed.get<std::string>()).second)
-          refuse(parsed.get<std::string>().substr(0, 64), "is there twice");
-        break;
-      case json::parse_event_t::value: break;
-    }
-    return true;
-  });
-}
-
 }  // namespace
 
 std::string_view name_of(ArgKind kind) {
@@ -290,13 +266,12 @@ std::string_view name_of(ArgKind kind) {
 Result<Plan> plan_from_json(std::string_view text) {
   if (text.size() > kLargestText)
     return fail(ErrorKind::plan, "the plan's JSON has {} bytes, more than {}", text.size(), kLargestText);
+  const auto value = parse_json(text, {.depth = kDeepest, .values = 16 * kMostElements});
+  if (!value) return fail(make_error(ErrorKind::plan, "the plan: {}", value.error().message));
   try {
-    const json value = parse_strict(text);
-    return read_plan({value, ""});
+    return read_plan({*value, ""});
   } catch (const Refused& refused) {
     return fail(make_error(ErrorKind::plan, "{}", refused.text));
-  } catch (const json::exception& e) {
-    return fail(make_error(ErrorKind::plan, "the plan is not valid JSON: {}", e.what()));
   }
 }
 

@@ -1,7 +1,6 @@
 #include "run/frontier.h"
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -57,14 +56,6 @@ bool good_name(const std::string& name) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
   });
 }
-
-bool whole_number(const std::string& text) {
-  std::int64_t value = 0;
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return code == std::errc() && end == text.data() + text.size() && std::to_string(value) == text;
-}
-
-std::string yaml_value(const std::string& text) { return whole_number(text) ? text : json(text).dump(); }
 
 Error unknown_entry(const std::string& name, const std::vector<FrontierEntry>& entries) {
   std::vector<std::string> names;
@@ -293,23 +284,6 @@ Result<FrontierSide> frontier_side(const Run& run, const std::vector<FrontierEnt
   side.geomean = facts.geomean;
   side.workloads = facts.workloads;
   return side;
-}
-
-std::map<std::string, std::string> frozen_files(const Candidate& candidate) {
-  std::map<std::string, std::string> files(candidate.sources.begin(), candidate.sources.end());
-  std::string settings = fmt::format("# Frozen by hone: the configuration that the receipt measured.\nlanguage: {}\ncompiler: {}\n",
-                                     yaml_value(candidate.language), yaml_value(candidate.compiler));
-  if (!candidate.flags.empty()) settings += "flags: " + json(candidate.flags).dump() + "\n";
-  if (!candidate.values.empty()) {
-    settings += "parameters:\n";
-    // In the order of the original: it is part of what a plan sees.
-    for (const TunableParameter& each : candidate.parameters)
-      if (const auto value = candidate.values.find(each.name); value != candidate.values.end())
-        settings += fmt::format("  {}: [{}]\n", each.name, yaml_value(value->second));
-  }
-  files["candidate.yaml"] = settings;
-  if (!candidate.notes.empty()) files["NOTES.md"] = candidate.notes;
-  return files;
 }
 
 }  // namespace hone

@@ -62,9 +62,6 @@ struct FrontierSide {
 };
 Result<FrontierSide> frontier_side(const Run& run, const std::vector<FrontierEntry>& entries, const std::string& name);
 
-// Files of a candidate with its parameter values frozen: sources, candidate.yaml, NOTES.md.
-std::map<std::string, std::string> frozen_files(const Candidate& candidate);
-
 }  // namespace hone
 
 #endif

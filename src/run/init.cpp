@@ -84,6 +84,7 @@ Result<Run> init_run(const Task& task, const InitRequest& request) {
   manifest.judge_version = HONE_VERSION;
   HONE_TRY(const std::string binary, read_file("/proc/self/exe"));
   manifest.judge_sha256 = sha256(binary);
+  manifest.remote = request.remote;
   manifest.device = request.device.is_object()
                         ? request.device
                         : nlohmann::json{{"name", task.device}, {"model", nullptr}, {"architecture", nullptr}, {"workers", nullptr}};

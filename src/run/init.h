@@ -17,6 +17,7 @@ struct InitRequest {
   std::optional<double> target;
   Budget budget;
   std::optional<std::uint64_t> seed;
+  std::string remote;                    // URL of the evaluation service; empty: this machine judges
   nlohmann::json device;                 // DeviceInfo's name, model, architecture, workers; null: unknown
 };
 

@@ -21,6 +21,7 @@ Result<> write_manifest(const Manifest& manifest, const fs::path& path) {
       {"created", manifest.created},
       {"task", {{"name", manifest.task}, {"sha256", manifest.task_sha256}, {"source", manifest.task_source}}},
       {"judge", {{"version", manifest.judge_version}, {"sha256", manifest.judge_sha256}}},
+      {"remote", manifest.remote.empty() ? json() : json(manifest.remote)},
       {"device", manifest.device},
       {"compilers", compilers},
       {"sources", manifest.sources},
@@ -50,6 +51,7 @@ Result<Manifest> read_manifest(const fs::path& path) {
   manifest.task_source = value["task"]["source"].get<std::string>();
   manifest.judge_version = value["judge"]["version"].get<std::string>();
   manifest.judge_sha256 = value["judge"]["sha256"].get<std::string>();
+  if (value.contains("remote") && value["remote"].is_string()) manifest.remote = value["remote"].get<std::string>();
   manifest.device = value["device"];
   for (const json& each : value["compilers"])
     manifest.compilers.push_back({each["name"].get<std::string>(), each["path"].get<std::string>(), each["version"].get<std::string>()});

@@ -21,6 +21,7 @@ struct Manifest {
   std::string task, task_sha256;
   std::string task_source;                      // what load_task takes: the name, or a folder's absolute path
   std::string judge_version, judge_sha256;      // of the running binary
+  std::string remote;                           // URL of the evaluation service that judges; empty: this machine
   nlohmann::json device;                        // name, model, architecture, workers; nulls where unknown
   std::vector<CompilerInfo> compilers;
   std::map<std::string, std::string> sources;   // worktree path -> SHA-256, as first committed

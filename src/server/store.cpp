@@ -17,8 +17,6 @@ namespace {
 constexpr int kVersion = 1;
 constexpr int kBusyMs = 5000;
 constexpr const char* kSchema = R"(
-CREATE TABLE tokens (id TEXT PRIMARY KEY, name TEXT NOT NULL UNIQUE, hash TEXT NOT NULL UNIQUE, scopes TEXT NOT NULL,
-                     quotas TEXT NOT NULL, created TEXT NOT NULL, revoked TEXT NOT NULL DEFAULT '') STRICT;
 CREATE TABLE jobs (number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, token TEXT NOT NULL,
                    kind TEXT NOT NULL, key TEXT, request_hash TEXT NOT NULL, priority INTEGER NOT NULL,
                    timeout_s REAL NOT NULL, queue_timeout_s REAL, body TEXT NOT NULL, state TEXT NOT NULL,
@@ -315,6 +313,7 @@ Result<std::int64_t> Store::start(const std::string& job) {
                                      utc_timestamp(), job);
     if (!update.executeStep()) return fail(not_so(database, job, "start"));
     lease = update.getColumn(0).getInt64();
+    insert_event(database, job, "leased", {{"lease", lease}});
     return {};
   }));
   return lease;
@@ -408,41 +407,11 @@ Result<std::vector<Event>> Store::events(const std::string& job, std::int64_t af
   });
 }
 
-Result<> Store::add_token(const Token& token) {
-  return impl_->change([&](SQLite::Database& database) -> Result<> {
-    SQLite::Statement known = bound(database, "SELECT 1 FROM tokens WHERE name = ?", token.name);
-    if (known.executeStep()) return fail(ErrorKind::conflict, "a token is called {} already", token.name);
-    bound(database, "INSERT INTO tokens VALUES (?, ?, ?, ?, ?, ?, '')", token.id, token.name, token.hash,
-          dump(token.scopes), dump(token.quotas), token.created)
-        .exec();
-    return {};
-  });
-}
-
-Result<> Store::revoke_token(const std::string& id) {
-  return impl_->change([&](SQLite::Database& database) -> Result<> {
-    if (bound(database, "UPDATE tokens SET revoked = ? WHERE id = ? AND revoked = ''", utc_timestamp(), id).exec() == 0)
-      return fail(ErrorKind::not_found, "there is no token {} that is good", id);
-    return {};
-  });
-}
-
-Result<std::vector<Token>> Store::tokens() const {
-  return impl_->read<std::vector<Token>>([&](const SQLite::Database& database) {
-    SQLite::Statement rows(database, "SELECT id, name, hash, scopes, quotas, created, revoked FROM tokens ORDER BY created, id");
-    std::vector<Token> out;
-    while (rows.executeStep()) {
-      Token token;
-      token.id = rows.getColumn(0).getString();
-      token.name = rows.getColumn(1).getString();
-      token.hash = rows.getColumn(2).getString();
-      token.scopes = nlohmann::json::parse(rows.getColumn(3).getString()).get<std::vector<std::string>>();
-      token.quotas = nlohmann::json::parse(rows.getColumn(4).getString());
-      token.created = rows.getColumn(5).getString();
-      token.revoked = rows.getColumn(6).getString();
-      out.push_back(std::move(token));
-    }
-    return out;
+Result<double> Store::ran_s(const std::string& token, const std::string& since) const {
+  return impl_->read<double>([&](const SQLite::Database& database) {
+    SQLite::Statement sum = bound(database, "SELECT COALESCE(SUM(ran_s), 0.0) FROM jobs WHERE token = ? AND ended >= ?", token, since);
+    sum.executeStep();
+    return sum.getColumn(0).getDouble();
   });
 }
 

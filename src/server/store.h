@@ -1,4 +1,4 @@
-// What the service must not lose: tokens, jobs, their events and results, in one SQLite database
+// What the service must not lose: jobs, their events and results, in one SQLite database
 // (WAL, synchronous=FULL).
 //
 // Every change goes through one thread, which puts all changes that wait into one transaction: a call
@@ -55,13 +55,6 @@ struct Event {
   nlohmann::json data;
 };
 
-struct Token {
-  std::string id, name, created, revoked;  // revoked: empty while it is good
-  std::string hash;                        // sha256 of the secret
-  std::vector<std::string> scopes;
-  nlohmann::json quotas;
-};
-
 struct Accepted {
   Job job;
   bool repeated = false;                   // the key was known: it is the job of the first time
@@ -99,9 +92,8 @@ class Store {
   Result<std::vector<Job>> queued() const;
   Result<std::vector<Event>> events(const std::string& job, std::int64_t after = 0) const;
 
-  Result<> add_token(const Token& token);
-  Result<> revoke_token(const std::string& id);
-  Result<std::vector<Token>> tokens() const;
+  // Seconds that a token's jobs have run since a moment (UTC).
+  Result<double> ran_s(const std::string& token, const std::string& since) const;
 
   // A blob is on disk (server/blobs.h) and this token may read it.
   Result<> own_blob(const std::string& sha256, std::uint64_t bytes, const std::string& token);

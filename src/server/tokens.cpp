@@ -1,6 +1,7 @@
 #include "server/tokens.h"
 
 #include <sys/random.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +14,9 @@
 namespace hone::server {
 namespace {
 
+using nlohmann::json;
+
+constexpr const char* kSchema = "hone.tokens/1";
 constexpr std::array kScopes = {Scope::submit, Scope::read, Scope::admin, Scope::exec};
 constexpr double kBurstS = 2;
 
@@ -98,11 +102,72 @@ double Bucket::take(double now_s, double amount) {
   return 0;
 }
 
-Result<std::unique_ptr<Tokens>> Tokens::load(Store& store) {
-  std::unique_ptr<Tokens> out(new Tokens(store));
-  HONE_TRY(const std::vector<Token> known, store.tokens());
-  for (const Token& token : known) out->by_hash_.emplace(token.hash, token);
+Result<std::unique_ptr<Tokens>> Tokens::load(const fs::path& file) {
+  std::unique_ptr<Tokens> out(new Tokens(file));
+  HONE_CHECK(out->refresh());
   return out;
+}
+
+Result<std::vector<Token>> Tokens::read() const {
+  std::error_code code;
+  if (!fs::exists(file_, code)) return std::vector<Token>();
+  HONE_TRY(const std::string text, read_file(file_, std::size_t{64} << 20));
+  std::vector<Token> out;
+  try {
+    const json body = json::parse(text);
+    if (body.at("schema") != kSchema) throw std::invalid_argument("its schema is " + body.at("schema").dump());
+    for (const json& each : body.at("tokens")) {
+      Token token;
+      token.id = each.at("id").get<std::string>();
+      token.name = each.at("name").get<std::string>();
+      token.created = each.at("created").get<std::string>();
+      token.revoked = each.at("revoked").get<std::string>();
+      token.hash = each.at("sha256").get<std::string>();
+      token.scopes = each.at("scopes").get<std::vector<std::string>>();
+      token.quotas = quotas_from(each.at("quotas"));
+      out.push_back(std::move(token));
+    }
+  } catch (const std::exception& error) {
+    return fail(make_error(ErrorKind::contract, "this is no file of tokens: {}", error.what())
+                    .at({file_.string()})
+                    .with_hint("`hone token create NAME --tokens FILE` makes one"));
+  }
+  return out;
+}
+
+Result<> Tokens::refresh() {
+  struct stat info = {};
+  std::pair<std::int64_t, std::uint64_t> now{0, 0};
+  if (::stat(file_.c_str(), &info) == 0) now = {info.st_mtim.tv_sec * 1000000000 + info.st_mtim.tv_nsec, info.st_ino};
+  {
+    const std::shared_lock lock(mutex_);
+    if (now == seen_) return {};
+  }
+  HONE_TRY(std::vector<Token> tokens, read());
+  const std::unique_lock lock(mutex_);
+  take(std::move(tokens));
+  seen_ = now;
+  return {};
+}
+
+void Tokens::take(std::vector<Token> tokens) {
+  tokens_ = std::move(tokens);
+  by_hash_.clear();
+  for (std::size_t i = 0; i < tokens_.size(); ++i)
+    if (tokens_[i].revoked.empty()) by_hash_.emplace(tokens_[i].hash, i);
+}
+
+Result<> Tokens::edit(const std::function<Result<>(std::vector<Token>&)>& change) {
+  if (file_.has_parent_path()) HONE_CHECK(make_dirs(file_.parent_path()));
+  HONE_TRY(const FileLock alone, FileLock::acquire(file_.string() + ".lock"));
+  HONE_TRY(std::vector<Token> tokens, read());
+  HONE_CHECK(change(tokens));
+  json body = {{"schema", kSchema}, {"tokens", json::array()}};
+  for (const Token& each : tokens)
+    body["tokens"].push_back({{"id", each.id}, {"name", each.name}, {"created", each.created}, {"revoked", each.revoked},
+                              {"sha256", each.hash}, {"scopes", each.scopes}, {"quotas", to_json(each.quotas)}});
+  HONE_CHECK(write_file_atomic(file_, body.dump(1) + "\n", 0600));
+  return refresh();
 }
 
 Result<Tokens::Made> Tokens::create(const std::string& name, const std::vector<Scope>& scopes, const Quotas& quotas) {
@@ -116,42 +181,41 @@ Result<Tokens::Made> Tokens::create(const std::string& name, const std::vector<S
   made.token.created = utc_timestamp();
   for (const Scope scope : kScopes)
     if (std::find(scopes.begin(), scopes.end(), scope) != scopes.end()) made.token.scopes.emplace_back(name_of(scope));
-  made.token.quotas = to_json(quotas);
-  HONE_CHECK(store_.add_token(made.token));
-  const std::unique_lock lock(mutex_);
-  by_hash_.emplace(made.token.hash, made.token);
+  made.token.quotas = quotas;
+  HONE_CHECK(edit([&](std::vector<Token>& tokens) -> Result<> {
+    if (std::any_of(tokens.begin(), tokens.end(), [&](const Token& each) { return each.name == name && each.revoked.empty(); }))
+      return fail(ErrorKind::conflict, "a token is called {} already", name);
+    tokens.push_back(made.token);
+    return {};
+  }));
   return made;
 }
 
 Result<> Tokens::revoke(const std::string& name_or_id) {
-  std::string id = name_or_id;
-  for (const Token& token : list())
-    if (token.name == name_or_id) id = token.id;
-  HONE_CHECK(store_.revoke_token(id));
-  const std::unique_lock lock(mutex_);
-  for (auto& [hash, token] : by_hash_)
-    if (token.id == id) token.revoked = utc_timestamp();
-  return {};
+  return edit([&](std::vector<Token>& tokens) -> Result<> {
+    for (Token& each : tokens)
+      if ((each.name == name_or_id || each.id == name_or_id) && each.revoked.empty()) {
+        each.revoked = utc_timestamp();
+        return {};
+      }
+    return fail(make_error(ErrorKind::not_found, "there is no token {} that is good", name_or_id).with_hint("`hone token list` shows them"));
+  });
 }
 
 std::vector<Token> Tokens::list() const {
   const std::shared_lock lock(mutex_);
-  std::vector<Token> out;
-  for (const auto& [hash, token] : by_hash_) out.push_back(token);
-  std::sort(out.begin(), out.end(), [](const Token& a, const Token& b) { return std::tie(a.created, a.id) < std::tie(b.created, b.id); });
-  return out;
+  return tokens_;
 }
 
 bool Tokens::empty() const {
   const std::shared_lock lock(mutex_);
-  return std::none_of(by_hash_.begin(), by_hash_.end(), [](const auto& each) { return each.second.revoked.empty(); });
+  return by_hash_.empty();
 }
 
 std::optional<Token> Tokens::find(std::string_view secret) const {
   const std::shared_lock lock(mutex_);
   const auto found = by_hash_.find(sha256(secret));
-  if (found == by_hash_.end() || !found->second.revoked.empty()) return std::nullopt;
-  return found->second;
+  return found == by_hash_.end() ? std::nullopt : std::optional<Token>(tokens_[found->second]);
 }
 
 bool allows(const Token& token, Scope scope) {

@@ -2,8 +2,10 @@
 #ifndef HONE_SERVER_TOKENS_H
 #define HONE_SERVER_TOKENS_H
 
+#include <functional>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <shared_mutex>
 #include <string>
@@ -11,7 +13,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "server/store.h"
+#include "base/fs.h"
 
 namespace hone::server {
 
@@ -47,10 +49,19 @@ class Bucket {
   std::optional<double> seen_s_;
 };
 
-// Tokens in memory, read from the store; every change goes there first.
+struct Token {
+  std::string id, name, created, revoked;  // revoked: empty while it is good
+  std::string hash;                        // sha256 of the secret
+  std::vector<std::string> scopes;
+  Quotas quotas;
+};
+
+// The tokens of one file (JSON, schema hone.tokens/1, mode 0600): a running server sees what
+// `hone token` changes in it. Every method may be called by any thread.
 class Tokens {
  public:
-  static Result<std::unique_ptr<Tokens>> load(Store& store);
+  // A file that is missing holds none. Kind contract when it is damaged, io when it cannot be read.
+  static Result<std::unique_ptr<Tokens>> load(const fs::path& file);
 
   struct Made {
     Token token;
@@ -58,18 +69,29 @@ class Tokens {
   };
   // Kind usage for a name that is not [A-Za-z0-9._-]{1,64}, conflict when it is taken.
   Result<Made> create(const std::string& name, const std::vector<Scope>& scopes, const Quotas& quotas);
+  // Kind not_found when no good token has this name or id.
   Result<> revoke(const std::string& name_or_id);
+  // In the order of making.
   std::vector<Token> list() const;
-  bool empty() const;
+  bool empty() const;                      // none is good
 
   // The good token with this secret; compared by hash, so that time tells nothing. None: unauthorized (401).
   std::optional<Token> find(std::string_view secret) const;
+  // Reads the file again if it has changed; when it is damaged, what was known stays.
+  Result<> refresh();
 
  private:
-  explicit Tokens(Store& store) : store_(store) {}
-  Store& store_;
+  explicit Tokens(fs::path file) : file_(std::move(file)) {}
+  Result<std::vector<Token>> read() const;
+  // `change` on what the file holds now, under its lock, then written.
+  Result<> edit(const std::function<Result<>(std::vector<Token>&)>& change);
+  void take(std::vector<Token> tokens);
+
+  const fs::path file_;
   mutable std::shared_mutex mutex_;
-  std::map<std::string, Token, std::less<>> by_hash_;
+  std::vector<Token> tokens_;
+  std::map<std::string, std::size_t, std::less<>> by_hash_;   // of good ones
+  std::pair<std::int64_t, std::uint64_t> seen_{-1, 0};        // of the file: time, inode
 };
 
 bool allows(const Token& token, Scope scope);

@@ -55,8 +55,8 @@ TEST_F(StoreTest, AJobsWay) {
   std::vector<std::string> names;
   const auto events = store->events(id).value();
   for (const Event& event : events) names.push_back(event.name);
-  EXPECT_THAT(names, ElementsAre("queued", "measuring", "done"));
-  EXPECT_EQ(store->events(id, 2)->size(), 1u);
+  EXPECT_THAT(names, ElementsAre("queued", "leased", "measuring", "done"));
+  EXPECT_EQ(store->events(id, 3)->size(), 1u);
 }
 
 TEST_F(StoreTest, ALateFinisherChangesNothing) {

@@ -11,9 +11,8 @@ namespace hone::server {
 namespace {
 
 struct TokensTest : ::testing::Test {
-  fs::path database = hone::testing::scratch("tokens") / "service.db";
-  std::unique_ptr<Store> store = Store::open(database).value();
-  std::unique_ptr<Tokens> tokens = Tokens::load(*store).value();
+  fs::path file = hone::testing::scratch("tokens") / "tokens.json";
+  std::unique_ptr<Tokens> tokens = Tokens::load(file).value();
 };
 
 TEST_F(TokensTest, TheSecretIsKnownAndNotKept) {
@@ -25,10 +24,10 @@ TEST_F(TokensTest, TheSecretIsKnownAndNotKept) {
   EXPECT_EQ(tokens->find(made->secret)->name, "ci");
   EXPECT_FALSE(tokens->find(made->secret + "x"));
   EXPECT_FALSE(tokens->find(""));
-  EXPECT_FALSE(tokens->find(made->token.hash)) << "what the database holds opens nothing";
-  store.reset();
-  for (const auto& file : fs::directory_iterator(database.parent_path()))
-    EXPECT_EQ(read_file(file.path()).value().find(made->secret), std::string::npos) << file.path();
+  EXPECT_FALSE(tokens->find(made->token.hash)) << "what the file holds opens nothing";
+  for (const auto& each : fs::directory_iterator(file.parent_path()))
+    EXPECT_EQ(read_file(each.path()).value().find(made->secret), std::string::npos) << each.path();
+  EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
 }
 
 TEST_F(TokensTest, ARevokedTokenIsNoneAlsoAfterARestart) {
@@ -38,16 +37,16 @@ TEST_F(TokensTest, ARevokedTokenIsNoneAlsoAfterARestart) {
   EXPECT_FALSE(tokens->find(made->secret));
   HONE_EXPECT_ERROR(tokens->revoke("old"), not_found);
   HONE_EXPECT_ERROR(tokens->revoke("never"), not_found);
-  EXPECT_FALSE(Tokens::load(*store).value()->find(made->secret));
-  EXPECT_TRUE(Tokens::load(*store).value()->empty());
+  EXPECT_FALSE(Tokens::load(file).value()->find(made->secret));
+  EXPECT_TRUE(Tokens::load(file).value()->empty());
 }
 
 TEST_F(TokensTest, QuotasAndScopesSurviveARestart) {
   const auto made = tokens->create("t", {Scope::submit}, Quotas{20, 4, 1 << 20, 7200});
   HONE_ASSERT_OK(made);
-  const auto again = Tokens::load(*store).value()->find(made->secret);
+  const auto again = Tokens::load(file).value()->find(made->secret);
   ASSERT_TRUE(again);
-  const Quotas quotas = quotas_from(again->quotas);
+  const Quotas& quotas = again->quotas;
   EXPECT_EQ(quotas.requests_per_s, 20);
   EXPECT_EQ(quotas.jobs, 4u);
   EXPECT_EQ(quotas.bytes, 1u << 20);
@@ -71,6 +70,27 @@ TEST_F(TokensTest, NamesAreTakenOnceAndPlain) {
   for (const std::string& name : {std::string(), std::string("a b"), std::string("a\nb"), std::string("\xff"), std::string(65, 'a')})
     HONE_EXPECT_ERROR(tokens->create(name, {Scope::read}, {}), usage);
   HONE_EXPECT_ERROR(tokens->create("none", {}, {}), usage);
+}
+
+TEST_F(TokensTest, AnotherProcessesChangesAreSeen) {
+  const auto server = Tokens::load(file).value();
+  const auto made = tokens->create("late", {Scope::read}, {});
+  HONE_ASSERT_OK(made);
+  HONE_ASSERT_OK(server->refresh());
+  EXPECT_TRUE(server->find(made->secret));
+  HONE_ASSERT_OK(tokens->revoke("late"));
+  HONE_ASSERT_OK(server->refresh());
+  EXPECT_FALSE(server->find(made->secret));
+  HONE_ASSERT_OK(tokens->create("late", {Scope::read}, {}));   // the name is free again
+}
+
+TEST_F(TokensTest, ADamagedFileIsSaidAndWhatWasKnownStays) {
+  const auto made = tokens->create("t", {Scope::read}, {});
+  HONE_ASSERT_OK(made);
+  HONE_ASSERT_OK(write_file_atomic(file, "{\"schema\": \"hone.tokens/1\", \"tokens\": [{}]}"));
+  HONE_EXPECT_ERROR(tokens->refresh(), contract);
+  EXPECT_TRUE(tokens->find(made->secret));
+  HONE_EXPECT_ERROR(Tokens::load(file), contract);
 }
 
 TEST(Token, SecretsDiffer) {

@@ -59,7 +59,8 @@ hone_idle_resume:
 namespace hone::cpu {
 namespace {
 
-constexpr std::size_t kStack = std::size_t{8} << 20, kPageBytes = 4096;
+// The guard is wider than any local array that a kernel may well have: a frame does not step over it.
+constexpr std::size_t kStack = std::size_t{8} << 20, kGuard = std::size_t{16} << 20, kPageBytes = 4096;
 
 struct Seats {
   Seats(Doorbell& bell, std::uint32_t count, Patience patience) : crew(bell, count, patience), workers(count) {}
@@ -87,9 +88,11 @@ Crew* make_seats(Control& control, std::uint32_t workers, Patience patience) {
   Seats& all = *new (seat_memory) Seats(control.bell, workers, patience);
   control.idle_pc = reinterpret_cast<std::uintptr_t>(hone_idle_resume);
   for (std::uint32_t worker = 0; worker < workers; ++worker) {
-    void* bottom = ::mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
-    if (bottom == MAP_FAILED || ::mprotect(bottom, kPageBytes, PROT_NONE) != 0) return nullptr;
-    all.stacks[worker] = static_cast<std::byte*>(bottom) + kStack;
+    void* guard = ::mmap(nullptr, kGuard + kStack, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (guard == MAP_FAILED) return nullptr;
+    std::byte* stack = static_cast<std::byte*>(guard) + kGuard;
+    if (::mprotect(stack, kStack, PROT_READ | PROT_WRITE) != 0) return nullptr;
+    all.stacks[worker] = stack + kStack;
     control.idle_sp[worker] = reinterpret_cast<std::uintptr_t>(all.stacks[worker]);
   }
   return &all.crew;

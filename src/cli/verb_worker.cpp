@@ -1,0 +1,41 @@
+#include <CLI/CLI.hpp>
+#include <sys/prctl.h>
+
+#include "cli/verb.h"
+#include "server/device_process.h"
+#include "server/work.h"
+
+namespace hone::cli {
+namespace {
+
+constexpr int kChannelFd = 3;
+
+int worker(const Global& global, bool exec) {
+  server::adopt_orphans();                 // what a job leaves behind comes to this process, not to another device's
+  server::Channel channel(kChannelFd);
+  const auto environment = open_environment(global);
+  Result<> usable;
+  if (!environment) {
+    usable = fail(environment.error());
+  } else if (const SandboxStatus& status = (*environment)->sandbox.status(); !status.available) {
+    usable = fail(make_error(ErrorKind::sandbox_unavailable, "this machine refuses {}: {}", status.refused, status.reason).with_hint(status.hint));
+  }
+  if (!usable) {
+    nlohmann::json error;
+    to_json(error, usable.error());
+    channel.send({{"fatal", std::move(error)}});
+    return exit_code_of(usable.error().kind);
+  }
+  server::work(channel, (*environment)->bench(), exec);
+  return 0;
+}
+
+}  // namespace
+
+void define_worker(CLI::App& app, Invocation& invocation) {
+  auto exec = std::make_shared<bool>(false);
+  app.add_flag("--exec", *exec, "jobs of kind exec are allowed");
+  app.callback([&invocation, exec] { invocation.action = [&invocation, exec] { return worker(invocation.global, *exec); }; });
+}
+
+}  // namespace hone::cli

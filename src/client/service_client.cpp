@@ -1,0 +1,137 @@
+#include "client/service_client.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "base/clock.h"
+#include "wire/wire.h"
+
+namespace hone::client {
+namespace {
+
+using nlohmann::json;
+
+constexpr double kAnswer_s = 30;           // beyond what a request itself waits
+constexpr double kPoll_s = 20;
+constexpr double kLongestPause_s = 5;
+
+json parse(const std::string& body) {
+  json out = json::parse(body, nullptr, false);
+  return out.is_object() ? out : json();
+}
+
+Error error_of(const HttpAnswer& answer, const std::string& url) {
+  const json body = parse(answer.body);
+  if (body.is_object() && body.contains("error"))
+    try {
+      Error error;
+      from_json(body["error"], error);
+      return error;
+    } catch (const json::exception&) {
+    }
+  return make_error(ErrorKind::unavailable, "{} answered {} in words that are no hone service's", url, answer.status)
+      .with_hint("is this the URL of `hone serve`?");
+}
+
+}  // namespace
+
+Result<ServiceClient> ServiceClient::create(ClientOptions options) {
+  HONE_TRY(const Url url, parse_url(options.url));
+  std::string text = to_text(url);
+  return ServiceClient(HttpClient(url), std::move(text), std::move(options));
+}
+
+Result<json> ServiceClient::call(const std::string& method, const std::string& target, const json* body, const std::string& key, double timeout_s) {
+  std::vector<std::pair<std::string, std::string>> headers;
+  if (!options_.token.empty()) headers.emplace_back("Authorization", "Bearer " + options_.token);
+  if (body != nullptr) headers.emplace_back("Content-Type", "application/json");
+  if (!key.empty()) headers.emplace_back("Idempotency-Key", key);
+  const std::string text = body != nullptr ? body->dump() : "";
+  const double end = now_s() + options_.patience_s;
+  for (double pause_s = 0.1;; pause_s = std::min(2 * pause_s, kLongestPause_s)) {
+    const auto answer = http_.send(method, target, text, headers, timeout_s);
+    Error error;
+    if (answer) {
+      if (answer->status >= 200 && answer->status < 300) {
+        json out = parse(answer->body);
+        if (out.is_null()) return fail(error_of(*answer, url_));
+        return out;
+      }
+      error = error_of(*answer, url_);
+      // What this service will never do is not waited for.
+      const auto after = answer->headers.find("retry-after");
+      if ((answer->status != 503 && answer->status != 429) || after == answer->headers.end()) return fail(std::move(error));
+      pause_s = std::max(pause_s, std::min(std::atof(after->second.c_str()), kLongestPause_s));
+    } else {
+      error = answer.error();
+      if (error.kind != ErrorKind::unavailable) return fail(std::move(error));
+    }
+    if (cancelled()) return fail(ErrorKind::cancelled, "stopped while {} was waited for", url_);
+    if (now_s() + pause_s > end) return fail(std::move(error));
+    say(fmt::format("service: waiting, at most {:.0f} s more: {}", end - now_s(), error.message));
+    for (const double until = now_s() + pause_s; now_s() < until && !cancelled();) std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+}
+
+Result<ServiceClient::Health> ServiceClient::health() {
+  HONE_TRY(const HttpAnswer answer, http_.send("GET", "/health", "", {}, kAnswer_s));
+  Health out{answer.status == 200, parse(answer.body)};
+  if (!out.body.is_object() || out.body.value("schema", "") != "hone.health/1") return fail(error_of(answer, url_));
+  return out;
+}
+
+Result<json> ServiceClient::task(const std::string& name) { return call("GET", "/v1/tasks/" + name, nullptr, "", kAnswer_s); }
+
+Result<json> ServiceClient::submit(const json& job) {
+  return call("POST", "/v1/jobs", &job, fmt::format("c-{:016x}{:016x}", random_seed(), random_seed()), kAnswer_s);
+}
+
+Result<json> ServiceClient::job(const std::string& id, double wait_s, std::optional<std::int64_t> after) {
+  return call("GET", fmt::format("/v1/jobs/{}?wait={:.3f}{}", id, wait_s, after ? fmt::format("&after={}", *after) : ""), nullptr, "", wait_s + kAnswer_s);
+}
+
+Result<json> ServiceClient::jobs(int limit) { return call("GET", fmt::format("/v1/jobs?limit={}", limit), nullptr, "", kAnswer_s); }
+
+Result<json> ServiceClient::cancel(const std::string& id) { return call("POST", "/v1/jobs/" + id + "/cancel", nullptr, "", kAnswer_s); }
+
+Result<json> ServiceClient::follow(const std::string& id) {
+  std::int64_t seen = 0;
+  bool asked = false;
+  for (;;) {
+    if (cancelled() && !asked) {
+      asked = true;
+      // Not `call`, which does not try again for a client that is being stopped.
+      HONE_CHECK(cancel(id));
+    }
+    const double poll_s = options_.cancel != nullptr ? 1 : kPoll_s;
+    HONE_TRY(json job, this->job(id, poll_s, seen));
+    for (const json& event : job["events"]) {
+      seen = std::max(seen, event.value("n", seen));
+      const std::string line = event["data"].is_object() ? event["data"].value("progress", "") : "";
+      if (!line.empty()) say(line);
+      else if (event.value("name", "") == "leased") say(fmt::format("service: job {} runs", id));
+    }
+    const std::string state = job.value("state", "");
+    if (state == "done" || state == "cancelled") return job;
+    if (state == "queued" && job["ahead"].is_number()) say(fmt::format("service: job {} waits, {} before it", id, job["ahead"].get<std::int64_t>()));
+  }
+}
+
+Result<Report> judge_remotely(ServiceClient& service, const Task& task, const JudgeRequest& request) {
+  HONE_TRY(const json accepted, service.submit({{"kind", "bench"}, {"request", wire::bench_request(task, request)}}));
+  HONE_TRY(const json job, service.follow(accepted.at("id").get<std::string>()));
+  const json& result = job.at("result");
+  if (!result.is_object()) return fail(ErrorKind::internal, "job {} ended without a result", job.at("id").get<std::string>());
+  if (!result.contains("report")) {
+    Error error;
+    if (!result.contains("error")) return fail(ErrorKind::internal, "job {} ended without a report", job.at("id").get<std::string>());
+    from_json(result["error"], error);
+    return fail(std::move(error));
+  }
+  HONE_TRY(Report report, report_from_json(result["report"]));
+  report.receipt_body = result.value("receipt", json());
+  return report;
+}
+
+}  // namespace hone::client

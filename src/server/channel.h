@@ -1,0 +1,40 @@
+// JSON objects, one a line, over a socket between two processes that trust each other.
+#ifndef HONE_SERVER_CHANNEL_H
+#define HONE_SERVER_CHANNEL_H
+
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/error.h"
+
+namespace hone::server {
+
+class Channel {
+ public:
+  explicit Channel(int fd) : fd_(fd) {}
+  Channel(Channel&& other) noexcept : fd_(std::exchange(other.fd_, -1)), read_(std::move(other.read_)) {}
+  ~Channel();
+
+  // Both ends of a new one; the second is handed to a child. Kind environment.
+  static Result<std::pair<Channel, Channel>> pair();
+
+  int fd() const { return fd_; }
+  // Any thread. False: the other end is gone.
+  bool send(const nlohmann::json& message);
+  enum class Got { message, nothing, closed };
+  // One thread. Waits up to `timeout_s` (below 0: without end). Damage counts as closed.
+  Got receive(nlohmann::json& message, double timeout_s);
+
+ private:
+  int fd_;
+  std::mutex sending_;
+  std::string read_;
+  std::size_t scanned_ = 0;
+};
+
+}  // namespace hone::server
+
+#endif

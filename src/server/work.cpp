@@ -1,0 +1,221 @@
+#include "server/work.h"
+
+#include <cmath>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <thread>
+
+#include "judge/prepare.h"
+#include "judge/receipt.h"
+#include "wire/wire.h"
+
+namespace hone::server {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kExecOutput = std::size_t{1} << 20;
+
+json error_json(const Error& error) {
+  json out;
+  to_json(out, error);
+  return out;
+}
+
+Result<std::vector<Workload>> workloads_of(const Task& task, const json& request) {
+  std::vector<Workload> out;
+  for (const std::string& id : request.value("workloads", std::vector<std::string>())) {
+    const Workload* found = task.find(id);
+    if (found == nullptr) return fail(ErrorKind::not_found, "task {} has no workload {}", task.name, id);
+    out.push_back(*found);
+  }
+  return out.empty() ? task.workloads : out;
+}
+
+// Whether something can run here at all: a small kernel of Hone's own, loaded and called as a candidate's.
+class Probe {
+ public:
+  Result<> run(Bench bench) {
+    if (!programs_) {
+      Candidate candidate;
+      candidate.name = "probe";
+      candidate.sources = {{"plan.cpp",
+                            "#include <hone/plan.h>\nvoid plan(const hone::Problem& problem, hone::Plan& plan) {\n"
+                            "  plan.launch(plan.module(\"kernel.cpp\"), \"twice\", {1}).args(problem.tensor(\"x\"), problem.tensor(\"y\"));\n}\n"},
+                           {"kernel.cpp",
+                            "#include <hone/kernel.h>\nvoid twice(const hone::Block&, const float* x, float* y) {\n"
+                            "  for (int i = 0; i < 16; ++i) y[i] = 2 * x[i];\n}\n"}};
+      TensorShape x{"x", DType::f32, TensorRole::input, {16}, {1}, 64}, y = x;
+      y.name = "y";
+      y.role = TensorRole::output;
+      workload_.id = "probe";
+      workload_.tensors = {x, y};
+      HONE_TRY(programs_, prepare(candidate, {workload_}, bench));
+      if (!programs_->programs[0]) return fail(programs_->programs[0].error());
+    }
+    HONE_TRY(const auto session, bench.device.open({.workload = workload_, .memory_bytes = std::uint64_t{64} << 20}));
+    for (const HostTensor& tensor : session->inputs())
+      for (int i = 0; i < 16; ++i) {
+        const float value = static_cast<float>(i) + 0.5f;
+        std::memcpy(tensor.data + 4 * i, &value, 4);
+      }
+    HONE_CHECK(session->commit_inputs());
+    HONE_TRY(const ProgramId id, load(*session, *programs_->programs[0]));
+    HONE_TRY(const CallResult called, session->call(id, {}));
+    if (called.fault) return fail(make_error(ErrorKind::device, "the probe failed: {}", called.fault->message));
+    HONE_TRY(const auto out, session->output(id, "y"));
+    for (int i = 0; i < 16; ++i) {
+      float value = 0;
+      std::memcpy(&value, out.data() + 4 * i, 4);
+      if (std::abs(value - static_cast<float>(2 * i + 1)) > 1e-6f)
+        return fail(ErrorKind::device, "the probe computed {} instead of {}", value, 2 * i + 1);
+    }
+    return {};
+  }
+
+ private:
+  Workload workload_;
+  std::optional<Prepared> programs_;
+};
+
+class Worker {
+ public:
+  Worker(Channel& channel, Bench bench, bool exec) : channel_(channel), bench_(bench), exec_(exec) {}
+
+  void run() {
+    std::thread reader([this] { read(); });
+    channel_.send({{"ready", device_json(bench_.device.info(), bench_.sandbox)}});
+    for (;;) {
+      json message;
+      {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
+        if (closed_) break;
+        message = std::move(waiting_.front());
+        waiting_.pop_front();
+        cancel_ = false;
+        job_ = message.value("job", "");
+      }
+      if (message.contains("probe")) {
+        const auto probed = probe_.run(bench_);
+        channel_.send({{"probed", message["probe"]}, {"error", probed ? json() : error_json(probed.error())}});
+        continue;
+      }
+      json answer = {{"done", job_}};
+      auto result = execute(message);
+      if (result) answer["result"] = *std::move(result);
+      else answer["error"] = error_json(result.error());
+      // The service gives the answer on before anything here is torn down.
+      channel_.send(answer);
+    }
+    reader.join();
+  }
+
+ private:
+  void read() {
+    for (json message;;) {
+      const auto got = channel_.receive(message, -1);
+      if (got == Channel::Got::message && message.contains("ping")) {
+        channel_.send({{"pong", message["ping"]}});
+        continue;
+      }
+      const std::lock_guard lock(mutex_);
+      if (got != Channel::Got::message) {
+        closed_ = cancel_ = true;
+        wake_.notify_all();
+        return;
+      }
+      if (message.contains("cancel")) {
+        if (message["cancel"] == job_) cancel_ = true;
+      } else {
+        waiting_.push_back(std::move(message));
+        wake_.notify_all();
+      }
+    }
+  }
+
+  void event(const std::string& name, json data) { channel_.send({{"job", job_}, {"event", name}, {"data", std::move(data)}}); }
+
+  Result<json> execute(const json& message) {
+    const std::string kind = message.at("kind").get<std::string>();
+    const json& request = message.at("request");
+    try {
+      if (kind == "bench") return bench(request);
+      if (kind == "compile") return compile(request);
+      if (kind == "exec") return exec(request);
+    } catch (const std::bad_alloc&) {
+      return fail(ErrorKind::device, "the device process ran out of memory");
+    } catch (const std::exception& error) {
+      return fail(ErrorKind::internal, "{}", error.what());
+    }
+    return fail(ErrorKind::unavailable, "this version cannot do jobs of kind {}", kind);
+  }
+
+  Result<json> bench(const json& in) {
+    HONE_TRY(const Task task, wire::task_from(in));
+    HONE_TRY(JudgeRequest request, wire::judge_request_from(in));
+    request.cancel = &cancel_;
+    request.progress = [&](const std::string& line) {
+      event(line.find(": compiling") != std::string::npos ? "compiling" : "measuring", {{"progress", line}});
+    };
+    HONE_TRY(Report report, judge(task, request, bench_));
+    return json{{"report", to_json(report)}, {"receipt", std::move(report.receipt_body)}};
+  }
+
+  Result<json> compile(const json& in) {
+    HONE_TRY(const Task task, wire::task_from(in));
+    HONE_TRY(const Candidate candidate, wire::candidate_from_json(in.at("candidate")));
+    HONE_TRY(const std::vector<Workload> workloads, workloads_of(task, in));
+    event("compiling", json::object());
+    HONE_TRY(Prepared prepared, prepare(candidate, workloads, bench_));
+    json rows = json::array();
+    int failed = 0;
+    for (std::size_t i = 0; i < workloads.size(); ++i) {
+      const auto& program = prepared.programs[i];
+      failed += program ? 0 : 1;
+      rows.push_back({{"id", workloads[i].id}, {"error", program ? json() : error_json(program.error())}});
+    }
+    return json{{"schema", "hone.compile/1"}, {"task", task.name}, {"candidate", candidate.name}, {"sha256", candidate.sha256},
+                {"failed", failed}, {"workloads", std::move(rows)}, {"plans", std::move(prepared.facts["plans"])},
+                {"modules", std::move(prepared.facts["modules"])}};
+  }
+
+  Result<json> exec(const json& in) {
+    if (!exec_) return fail(make_error(ErrorKind::unavailable, "this service runs no commands").with_hint("its operator can start it with --exec"));
+    JailSpec jail;
+    jail.argv = in.at("argv").get<std::vector<std::string>>();
+    jail.env = {"PATH=/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8"};
+    jail.cwd = "/tmp";
+    jail.stdin_text = in.value("stdin", "");
+    jail.limits.output_bytes = kExecOutput;
+    jail.cancel = &cancel_;
+    HONE_TRY(const ProcessOutcome outcome, bench_.sandbox.run(jail));
+    return json{{"schema", "hone.exec/1"}, {"exit_code", outcome.exit_code}, {"signal", outcome.signal}, {"stdout", outcome.out},
+                {"stderr", outcome.err}, {"dropped_bytes", outcome.out_dropped + outcome.err_dropped},
+                {"truncated", outcome.out_dropped + outcome.err_dropped > 0}, {"timed_out", outcome.timed_out},
+                {"cancelled", outcome.cancelled}, {"wall_s", outcome.wall_s}};
+  }
+
+  Channel& channel_;
+  const Bench bench_;
+  const bool exec_;
+  Probe probe_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<json> waiting_;
+  std::string job_;
+  std::atomic<bool> cancel_{false};
+  bool closed_ = false;
+};
+
+}  // namespace
+
+json device_json(const DeviceInfo& info, const Sandbox& sandbox) {
+  return {{"name", info.name}, {"model", info.model}, {"architecture", info.architecture}, {"workers", info.workers},
+          {"memory_bytes", info.memory_bytes}, {"sandbox", sandbox.mode() == SandboxMode::on ? "on" : "off"}};
+}
+
+void work(Channel& channel, Bench bench, bool exec) { Worker(channel, bench, exec).run(); }
+
+}  // namespace hone::server
