@@ -1,4 +1,5 @@
 #include <CLI/CLI.hpp>
+#include <malloc.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -66,6 +67,10 @@ Result<int> serve(const Global& global, const Options& options) {
   if (!lock && lock.error().message == "busy")
     return fail(make_error(ErrorKind::usage, "another `hone serve` uses this data").at({service_options.data.string()}).with_hint("--data takes another folder"));
   if (!lock) return fail(std::move(lock).error());
+
+  // A large request's memory goes back to the system at once instead of to one of sixteen threads' arenas.
+  ::mallopt(M_ARENA_MAX, 2);
+  ::mallopt(M_MMAP_THRESHOLD, 256 * 1024);
 
   std::error_code code;
   std::vector<std::string> worker = {fs::read_symlink("/proc/self/exe", code).string(), "worker", "--sandbox", global.sandbox};

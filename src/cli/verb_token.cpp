@@ -28,7 +28,10 @@ Result<int> create(const Global& global, const Options& options) {
     HONE_TRY(const Scope scope, scope_from(name));
     scopes.push_back(scope);
   }
-  HONE_TRY(const Quotas quotas, parse_quotas(options.quota));
+  Quotas quotas;
+  if (!options.quota.empty()) {
+    HONE_TRY(quotas, parse_quotas(options.quota));
+  }
   HONE_TRY(const auto tokens, Tokens::load(file_of(options)));
   HONE_TRY(const Tokens::Made made, tokens->create(options.name, scopes, quotas));
   if (global.json) {
