@@ -270,7 +270,8 @@ bool clamp_large(json& value) {
 Result<bool> meets(const json& given, std::string_view schema_text, Problem& problem) {
   json value = given;
   clamp_large(value);
-  const json schema = json::parse(schema_text, nullptr, false);
+  json schema = json::parse(schema_text, nullptr, false);
+  clamp_large(schema);
   if (!schema.is_object()) return fail(ErrorKind::internal, "the schema is not a JSON object");
   try {
     if (!guard_patterns(value, Schemas(schema), "", problem)) return false;

@@ -180,7 +180,7 @@ class Api {
         const std::uint64_t bytes = state->bytes();
         Result<> kept = state->finish();
         if (kept) kept = service_.own_blob(who, sha256, bytes);
-        if (!kept) return refusal(status_of(kept.error(), true), kept.error(), id);
+        if (!kept) return refusal(kept.error().kind == ErrorKind::contract ? 409 : status_of(kept.error(), true), kept.error(), id);
         return as_json(known ? 200 : 201, {{"sha256", sha256}, {"bytes", bytes}});
       };
     }
@@ -244,7 +244,7 @@ class Api {
     }
     if (path == "/openapi.json") {
       HONE_CHECK(query.nothing_else());
-      return as_json(200, openapi(service_.version(), service_.wants_tokens()));
+      return as_json(200, openapi(service_.version(), service_.wants_tokens(), service_.supports("exec").has_value()));
     }
     if (!post && !caller.may(Scope::read)) return fail(ErrorKind::unauthorized, "this token has not the scope read");
     if (path == "/metrics") {
@@ -324,6 +324,9 @@ class Api {
         return fail(ErrorKind::usage, "Idempotency-Key: 1 to 128 of the characters A-Z a-z 0-9 . _ -");
     }
     HONE_TRY(const json body, parse_json(request.body));
+    // Never, not later: nobody should wait for it.
+    if (body.is_object() && body.contains("kind") && body["kind"].is_string())
+      if (const auto supported = service_.supports(body["kind"].get<std::string>()); !supported) return refusal(501, supported.error(), request.id);
     HONE_TRY(Service::Submitted submitted, service_.submit(caller, body, key));
     HttpResponse out = as_json(submitted.repeated ? 200 : 202, submitted.job);
     out.headers.emplace_back("Location", "/v1/jobs/" + submitted.job["id"].get<std::string>());

@@ -10,8 +10,8 @@ namespace hone::server {
 // Handlers of a service, which must outlive them.
 HttpApi make_api(Service& service, Log& log);
 
-// OpenAPI 3.0 of the same routes. `tokens`: they are wanted.
-nlohmann::json openapi(const std::string& version, bool tokens);
+// OpenAPI 3.0 of the same routes. `tokens`: they are wanted; `exec`: jobs of that kind are taken.
+nlohmann::json openapi(const std::string& version, bool tokens, bool exec);
 
 // The document's half of a route.
 struct Route {

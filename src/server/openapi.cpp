@@ -88,7 +88,7 @@ const std::vector<Route>& routes() {
           "requestBody": {"required": true, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/job"}}}}, "responses": {
           "200": {"$schema": "Job", "description": "the key was known: the job of then"}, "202": {"$schema": "Job", "description": "accepted, on disk"},
           "404": {"$schema": "Error", "description": "a blob is not here"}, "409": {"$schema": "Error", "description": "the key belongs to another request"},
-          "413": {"$schema": "Error", "description": "too large"}, "415": {"$schema": "Error", "description": "not JSON"}}})"},
+          "413": {"$schema": "Error", "description": "too large"}, "501": {"$schema": "Error", "description": "jobs of this kind are not done here"}, "415": {"$schema": "Error", "description": "not JSON"}}})"},
       {"GET", "/v1/jobs", R"({"summary": "this token's jobs, latest first", "operationId": "jobs", "parameters": [
           {"name": "limit", "in": "query", "schema": {"type": "integer", "minimum": 1, "maximum": 500, "default": 50}},
           {"name": "before", "in": "query", "description": "a job's number", "schema": {"type": "integer", "minimum": 1, "maximum": 9007199254740992}}], "responses": {
@@ -104,7 +104,7 @@ const std::vector<Route>& routes() {
       {"GET", "/v1/jobs/{id}/events", R"({"summary": "a job's events as server-sent events, until it ends", "operationId": "events", "parameters": [
           {"name": "id", "in": "path", "required": true, "schema": {"type": "string", "pattern": "^j-[0-9a-f]{16}$"}},
           {"name": "after", "in": "query", "schema": {"type": "integer", "minimum": 0, "maximum": 9007199254740992}}], "responses": {
-          "200": {"description": "id, event and data of each", "content": {"text/event-stream": {"schema": {"type": "string"}}}},
+          "200": {"description": "id, event and data of each", "content": {"text/event-stream": {"schema": {"type": "object", "required": ["id", "event", "data"], "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}}}}}},
           "404": {"$schema": "Error", "description": "no such job of this token"}}})"},
       {"GET", "/v1/jobs/{id}/artifacts/{name}", R"({"summary": "result.json, receipt.json, or trace.json for Chrome's tracing", "operationId": "artifact", "parameters": [
           {"name": "id", "in": "path", "required": true, "schema": {"type": "string", "pattern": "^j-[0-9a-f]{16}$"}},
@@ -116,7 +116,7 @@ const std::vector<Route>& routes() {
           "requestBody": {"required": true, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}, "responses": {
           "200": {"$schema": "Blob", "description": "it was here"}, "201": {"$schema": "Blob", "description": "kept, on disk"},
           "404": {"$schema": "Error", "description": "that is no hash"},
-          "411": {"$schema": "Error", "description": "its length must be told"}, "413": {"$schema": "Error", "description": "too large"}}})"},
+          "409": {"$schema": "Error", "description": "the bytes have another hash"}, "411": {"$schema": "Error", "description": "its length must be told"}, "413": {"$schema": "Error", "description": "too large"}}})"},
       {"GET", "/v1/blobs/{sha256}", R"({"summary": "a blob that this token has put", "operationId": "blob", "parameters": [
           {"name": "sha256", "in": "path", "required": true, "schema": {"type": "string", "pattern": "^[0-9a-f]{64}$"}}], "responses": {
           "200": {"description": "its bytes", "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}},
@@ -125,16 +125,17 @@ const std::vector<Route>& routes() {
   return table;
 }
 
-json openapi(const std::string& version, bool tokens) {
+json openapi(const std::string& version, bool tokens, bool exec) {
   json schemas = json::parse(kSchemas);
   if (const auto share = share_dir())
     if (const auto text = read_file(*share / "schema" / "job.json")) {
       json job = json::parse(*text);
       for (auto& [name, schema] : job["definitions"].items()) schemas[name] = schema;
       for (const char* key : {"definitions", "$schema"}) job.erase(key);
-      // A kind and its own request; the other kinds are answered 503.
+      // A kind and its own request; other kinds are answered 501.
       json kinds = json::array();
       for (const char* kind : {"bench", "compile", "exec"}) {
+        if (kind == std::string_view("exec") && !exec) continue;
         json one = job;
         one["title"] = std::string("a job of kind ") + kind;
         one["properties"]["kind"] = {{"type", "string"}, {"enum", {kind}}};

@@ -177,6 +177,13 @@ Result<Caller> Service::admit(std::optional<std::string_view> secret, const std:
 
 // ---- jobs
 
+Result<> Service::supports(const std::string& kind) const {
+  if (kind == "check" || kind == "inspect") return fail(ErrorKind::unavailable, "this version cannot do jobs of kind {}", kind);
+  if (kind == "exec" && !options_.exec)
+    return fail(make_error(ErrorKind::unavailable, "this service runs no commands").with_hint("its operator can start it with --exec"));
+  return {};
+}
+
 Result<Service::Submitted> Service::submit(const Caller& caller, const json& body, const std::string& key) {
   if (!caller.may(Scope::submit)) return fail(ErrorKind::unauthorized, "this token has not the scope submit");
   HONE_CHECK(check_body(body));
@@ -188,13 +195,8 @@ Result<Service::Submitted> Service::submit(const Caller& caller, const json& bod
   request.timeout_s = body.value("timeout_s", 0.0);
   if (body.contains("queue_timeout_s")) request.queue_timeout_s = body["queue_timeout_s"].get<double>();
   request.body = body["request"];
-  if (request.kind == "check" || request.kind == "inspect")
-    return fail(ErrorKind::unavailable, "this version cannot do jobs of kind {}", request.kind);
-  if (request.kind == "exec") {
-    if (!options_.exec)
-      return fail(make_error(ErrorKind::unavailable, "this service runs no commands").with_hint("its operator can start it with --exec"));
-    if (!caller.may(Scope::exec)) return fail(ErrorKind::unauthorized, "this token has not the scope exec");
-  }
+  HONE_CHECK(supports(request.kind));
+  if (request.kind == "exec" && !caller.may(Scope::exec)) return fail(ErrorKind::unauthorized, "this token has not the scope exec");
   for (const char* side : {"candidate", "incumbent"})
     if (const auto candidate = request.body.find(side); candidate != request.body.end())
       for (const auto& [name, content] : candidate->at("files").items())

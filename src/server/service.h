@@ -69,6 +69,9 @@ class Service {
   bool wants_tokens() const { return !tokens_->empty(); }
   const std::string& version() const { return options_.version; }
 
+  // Whether jobs of this kind can be done here at all. Kind unavailable.
+  Result<> supports(const std::string& kind) const;
+
   struct Submitted {
     nlohmann::json job;
     bool repeated = false;

@@ -45,6 +45,10 @@ class Shared(unittest.TestCase):
     def tearDownClass(cls):
         cls.server.close()
 
+    def grew_less(self, before, limit):
+        if "ASAN_OPTIONS" not in os.environ:      # a sanitizer keeps freed memory back
+            self.assertLess(self.server.rss() - before, limit)
+
     def error(self, answer, status, kind=None):
         self.assertEqual(answer.status, status, answer.body[:400])
         body = answer.json
@@ -93,7 +97,7 @@ class Jobs(Shared):
     def test_kinds_without_a_room_are_unavailable(self):
         for kind in ("check", "inspect"):
             answer = self.server.request("POST", "/v1/jobs", {"kind": kind, "request": {}})
-            self.error(answer, 503, "unavailable")
+            self.error(answer, 501, "unavailable")
 
     def test_an_exec_runs_in_the_sandbox(self):
         job = self.server.run({"kind": "exec", "request": {"argv": ["/bin/sh", "-c", "cat; cat /etc/shadow; echo $HOME; ls /proc | grep -c '^[0-9]'"], "stdin": "in"}})
@@ -142,7 +146,7 @@ class Jobs(Shared):
         self.assertEqual(self.server.run(bench(what))["result"]["report"]["passed"], 1)
         what["files"]["kernel.cpp"] = {"sha256": "0" * 64}
         self.error(self.server.request("POST", "/v1/jobs", bench(what)), 404, "not_found")
-        self.error(self.server.request("PUT", f"/v1/blobs/{'1' * 64}", b"others"), 400, "contract")
+        self.error(self.server.request("PUT", f"/v1/blobs/{'1' * 64}", b"others"), 409, "contract")
         self.error(self.server.request("GET", f"/v1/blobs/{'1' * 64}"), 404)
 
     # C19: the clock of a job starts when the job does.
@@ -185,7 +189,7 @@ class Jobs(Shared):
         writes = self.server.run(bench(candidate("static char b[1 << 20]; for (;;) if (write(1, b, sizeof b) < 0) break;", head=head, name="writes")))
         self.assertIn(kind_of(writes), ("output_limit", "forbidden"))
         self.assertEqual(self.server.run(bench())["result"]["report"]["passed"], 1)
-        self.assertLess(self.server.rss() - before, 64 << 20)
+        self.grew_less(before, 64 << 20)
 
     def test_metrics_follow_the_conventions(self):
         text = self.server.request("GET", "/metrics").body.decode()
@@ -340,7 +344,7 @@ class Hostile(Shared):
                     s.sendall(b"100000\r\n" + b"x" * 0x100000 + b"\r\n")
             with contextlib.suppress(OSError):
                 self.assertIn(b" 413 ", s.recv(4096).split(b"\r\n")[0])
-        self.assertLess(self.server.rss() - before, 128 << 20)
+        self.grew_less(before, 128 << 20)
 
     def test_torn_uploads_leave_nothing(self):
         data = os.urandom(1 << 20)
