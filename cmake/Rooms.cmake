@@ -82,3 +82,10 @@ function(hone_test name)
     set_property(TEST ${name} PROPERTY PROCESSORS 2)
   endif()
 endfunction()
+
+# clang 14 cannot emit UBSan's check of function types for coroutines.
+function(hone_coroutines)
+  if(HONE_SANITIZE MATCHES undefined AND CMAKE_CXX_COMPILER_ID STREQUAL Clang)
+    set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -fno-sanitize=function)
+  endif()
+endfunction()

@@ -106,7 +106,7 @@ Result<Candidate> candidate_of(const json& receipt) {
   out.values = in.at("values").get<Parameters>();
   for (const auto& [name, bytes] : in.at("sources").items()) {
     const fs::path file(name);
-    if (file.empty() || file.is_absolute() || file != file.lexically_normal() || *file.begin() == "..")
+    if (name.empty() || file.is_absolute() || name != file.lexically_normal().string() || *file.begin() == "..")
       return fail(ErrorKind::contract, "receipt: a source is named {}, which is no relative path", json(name).dump());
     if (bytes.contains("text")) {
       out.sources[name] = bytes["text"].get<std::string>();

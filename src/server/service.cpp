@@ -12,8 +12,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "base/yaml.h"
 #include "server/device_process.h"
+#include "wire/wire.h"
 
 namespace hone::server {
 namespace {
@@ -35,23 +35,6 @@ json error_json(const Error& error) {
   json out;
   to_json(out, error);
   return out;
-}
-
-// The part of share/schema/job.json that a kind's request obeys, as a schema of its own.
-Result<json> schemas() {
-  HONE_TRY(const fs::path share, share_dir());
-  HONE_TRY(const std::string text, read_file(share / "schema" / "job.json"));
-  return json::parse(text);
-}
-
-Result<> check_body(const json& body) {
-  static const Result<json> schema = schemas();
-  if (!schema) return fail(schema.error());
-  HONE_CHECK(check_schema(body, schema->dump(), "request"));
-  const std::string kind = body["kind"].get<std::string>();
-  if (!(*schema)["definitions"].contains(kind)) return {};
-  const json own = {{"$ref", "#/definitions/" + kind}, {"definitions", (*schema)["definitions"]}};
-  return check_schema(body["request"], own.dump(), "request");
 }
 
 std::string today() { return utc_timestamp().substr(0, 10) + "T00:00:00.000Z"; }
@@ -186,7 +169,7 @@ Result<> Service::supports(const std::string& kind) const {
 
 Result<Service::Submitted> Service::submit(const Caller& caller, const json& body, const std::string& key) {
   if (!caller.may(Scope::submit)) return fail(ErrorKind::unauthorized, "this token has not the scope submit");
-  HONE_CHECK(check_body(body));
+  HONE_CHECK(wire::check_job(body));
   JobRequest request;
   request.token = caller.id();
   request.kind = body["kind"].get<std::string>();

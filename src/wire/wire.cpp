@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "base/yaml.h"
 
 namespace hone::wire {
 namespace {
@@ -42,7 +43,7 @@ Result<std::string> from_hex(const std::string& name, const std::string& text) {
 // What read_tree would have refused in a folder.
 Result<> check_name(const std::string& name) {
   const fs::path path(name);
-  const bool plain = !name.empty() && name.size() <= 512 && path.is_relative() && path == path.lexically_normal() &&
+  const bool plain = !name.empty() && name.size() <= 512 && path.is_relative() && name == path.lexically_normal().string() &&
                      std::none_of(name.begin(), name.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\'; }) &&
                      std::none_of(path.begin(), path.end(), [](const fs::path& part) { return part.empty() || part.string().starts_with('.'); });
   if (plain) return {};
@@ -51,6 +52,26 @@ Result<> check_name(const std::string& name) {
 }
 
 }  // namespace
+
+Result<> check_job(const json& body) {
+  struct Texts {
+    std::string job;
+    std::map<std::string, std::string> requests;   // by kind
+  };
+  static const Result<Texts> schemas = []() -> Result<Texts> {
+    HONE_TRY(const fs::path share, share_dir());
+    Texts out;
+    HONE_TRY(out.job, read_file(share / "schema" / "job.json"));
+    const json whole = json::parse(out.job);
+    for (const char* kind : {"bench", "compile", "exec"})
+      out.requests[kind] = json{{"$ref", std::string("#/definitions/") + kind}, {"definitions", whole["definitions"]}}.dump();
+    return out;
+  }();
+  if (!schemas) return fail(schemas.error());
+  HONE_CHECK(check_schema(body, schemas->job, "job"));
+  const auto own = schemas->requests.find(body["kind"].get<std::string>());
+  return own == schemas->requests.end() ? Result<>() : check_schema(body["request"], own->second, "request");
+}
 
 json candidate_json(const Candidate& candidate) {
   json files = json::object();
@@ -66,6 +87,8 @@ Result<Candidate> candidate_from_json(const json& in) {
     HONE_CHECK(check_name(name));
     if (content.is_string()) {
       files[name] = content.get<std::string>();
+    } else if (!content.contains("hex")) {
+      return fail(ErrorKind::contract, "files.{}: the blob is not here", name);
     } else {
       HONE_TRY(files[name], from_hex(name, content.at("hex").get<std::string>()));
     }

@@ -11,6 +11,9 @@
 
 namespace hone::wire {
 
+// A job's body against share/schema/job.json, its request by kind. Kind contract, naming the field.
+Result<> check_job(const nlohmann::json& body);
+
 // {"name", "files": {path: text or {"hex": ...}}}: the candidate's frozen configuration.
 nlohmann::json candidate_json(const Candidate& candidate);
 // The same way back, from hostile input that obeys the schema. `values` chooses among the listed
