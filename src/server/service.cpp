@@ -543,7 +543,7 @@ void Service::run(Lane& lane, const Waiting& waiting) {
       const std::lock_guard lock(mutex_);
       return ++lane.losses[job->id];
     }();
-    if (losses >= kMostLosses || *lease >= 2 * kMostLosses)
+    if (losses >= kMostLosses)             // leases that a killed service cost are nobody's fault
       answer = json{{"error", error_json(make_error(ErrorKind::device, "{}; it has cost {} device processes", lost, losses))}};
   }
   if (answer) {

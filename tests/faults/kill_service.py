@@ -66,7 +66,8 @@ def main():
     kills = int(sys.argv[2]) if len(sys.argv) > 2 else 12
     chance = random.Random(int(sys.argv[3]) if len(sys.argv) > 3 else 1)
     others = set(hone_processes())
-    killed_runner_jobs = set()
+    excused = set()                        # jobs that this test itself has made end in another way
+    hit = {}                               # jobs by how often their device process was killed
     with Server("--queue", "64") as server:
         stop = threading.Event()
         loads = [Load(server, n, stop) for n in range(3)]
@@ -85,10 +86,11 @@ def main():
             pids = [pid for pid in pids if pid]
             if not pids:
                 continue
-            if what == "runner":
-                for row in server.health().json["devices"]:
-                    if row["job"]:
-                        killed_runner_jobs.add(row["job"])
+            for row in server.health().json["devices"]:
+                if row["job"]:
+                    hit[row["job"]] = hit.get(row["job"], 0) + 1
+                    if what == "runner" or hit[row["job"]] >= 3:
+                        excused.add(row["job"])
             try:
                 os.kill(chance.choice(pids), signal.SIGKILL)
                 done[what] += 1
@@ -97,7 +99,7 @@ def main():
             if what == "runner":           # the job may have changed while it was looked up
                 for row in server.health().json["devices"]:
                     if row["job"]:
-                        killed_runner_jobs.add(row["job"])
+                        excused.add(row["job"])
         stop.set()
         for each in loads:
             each.join(timeout=30)
@@ -105,8 +107,8 @@ def main():
         wrong = []
         for id_, what in jobs.items():
             job = server.finish(id_, 300)
-            # A runner killed by a stranger's hand looks like its program's death.
-            if not right(what, job) and id_ not in killed_runner_jobs:
+            # A runner killed by a stranger's hand looks like its program's death; three device processes are the limit.
+            if not right(what, job) and id_ not in excused:
                 wrong.append((id_, what, str(job["result"])[:400]))
         if wrong:
             sys.exit(f"{len(wrong)} of {len(jobs)} jobs ended wrongly: {wrong[:5]}")
