@@ -168,7 +168,8 @@ Result<WorkloadOutcome> judge_workload(const WorkloadJob& job) {
   out.facts = {{"id", job.workload.id}, {"seed", std::to_string(job.seed)}, {"seconds", nlohmann::json::object()}};
   if (auto done = run(job, out); !done) {
     if (done.error().kind == ErrorKind::contract) return fail(done.error());
-    refuse(out.report, Verdict::error, done.error());
+    // A program may be found out between two calls, by whatever the session is asked next.
+    refuse(out.report, verdict_of(done.error().kind), done.error());
     out.ratio.reset();
     out.incumbent_ratio.reset();
   }

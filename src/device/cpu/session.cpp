@@ -439,6 +439,9 @@ std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result, std::o
   const std::uint32_t number = ++loaded.calls;
   bell.slot.store(input_slot_ * static_cast<std::uint32_t>(input_layout_->slots()) + loaded.slot,
                   std::memory_order_relaxed);
+  // Whatever the program has left there, a `go` for this call above all: its workers sleep in their seats, and nothing of
+  // it runs, and so writes these words, until the real one.
+  for (Word* word : {&bell.armed, &bell.go, &bell.done}) word->store(number - 1, std::memory_order_release);
   const double rung = now_s();
   set(bell.call, number, Patience::sleep);
   double stalled_s = now_s() - rung;
