@@ -47,4 +47,13 @@ Result<nlohmann::json> parse_json(std::string_view text, JsonLimits limits) {
   }
 }
 
+bool is_utf8(const std::string& bytes) {
+  try {
+    (void)nlohmann::json(bytes).dump();
+    return true;
+  } catch (const nlohmann::json::exception&) {
+    return false;
+  }
+}
+
 }  // namespace hone

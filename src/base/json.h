@@ -3,6 +3,7 @@
 #define HONE_BASE_JSON_H
 
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "base/error.h"
@@ -16,6 +17,9 @@ struct JsonLimits {
 
 // Kind contract: no JSON, no UTF-8, a key twice in one object, nested too deeply, too many values.
 Result<nlohmann::json> parse_json(std::string_view text, JsonLimits limits = {});
+
+// Whether JSON can hold these bytes as text.
+bool is_utf8(const std::string& bytes);
 
 }  // namespace hone
 

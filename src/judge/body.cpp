@@ -4,31 +4,12 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/json.h"
 
 namespace hone {
 namespace {
 
 using json = nlohmann::json;
-
-bool is_utf8(const std::string& bytes) {
-  try {
-    (void)json(bytes).dump();
-    return true;
-  } catch (const json::exception&) {
-    return false;
-  }
-}
-
-std::string to_hex(const std::string& bytes) {
-  std::string out;
-  out.reserve(2 * bytes.size());
-  for (const char c : bytes) {
-    const auto value = static_cast<unsigned char>(c);
-    out += "0123456789abcdef"[value >> 4];
-    out += "0123456789abcdef"[value & 15];
-  }
-  return out;
-}
 
 json finite(double value) { return std::isfinite(value) ? json(value) : json(nullptr); }
 

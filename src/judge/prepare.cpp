@@ -181,7 +181,6 @@ Result<Prepared> prepare(const Task& task, const BaselineSpec& baseline, const s
   request.sources = task.files;
   request.entry = baseline.source;
   request.flags = baseline.flags;
-  request.flags = baseline.flags;
   request.link = baseline.link;
   request.trusted = true;
   const double start = now_s();

@@ -30,17 +30,6 @@ bool is_id(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-Result<std::string> from_hex(const std::string& text) {
-  std::string out;
-  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
-  for (std::size_t i = 0; i + 1 < text.size(); i += 2) {
-    const int high = digit(text[i]), low = digit(text[i + 1]);
-    if (high < 0 || low < 0) return fail(ErrorKind::contract, "receipt: a source's hex holds other characters");
-    out += static_cast<char>(16 * high + low);
-  }
-  return out;
-}
-
 std::optional<Interval> interval_of(const json& value) {
   if (!value.is_array() || value.size() != 2 || !value[0].is_number() || !value[1].is_number()) return std::nullopt;
   return Interval{value[0].get<double>(), value[1].get<double>()};
@@ -111,7 +100,9 @@ Result<Candidate> candidate_of(const json& receipt) {
     if (bytes.contains("text")) {
       out.sources[name] = bytes["text"].get<std::string>();
     } else {
-      HONE_TRY(out.sources[name], from_hex(bytes.at("hex").get<std::string>()));
+      auto source = from_hex(bytes.at("hex").get<std::string>());
+      if (!source) return fail(ErrorKind::contract, "receipt: the hex of source {} is not pairs of 0-9 and a-f", name);
+      out.sources[name] = *std::move(source);
     }
   }
   HONE_TRY(out, out.with({}));                       // recomputes the hash

@@ -76,8 +76,7 @@ Result<> Blobs::Upload::finish() {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
   EVP_DigestFinal_ex(static_cast<EVP_MD_CTX*>(hash_), digest.data(), &size);
-  std::string hex;
-  for (unsigned i = 0; i < size; ++i) hex += fmt::format("{:02x}", digest[i]);
+  const std::string hex = to_hex({reinterpret_cast<const char*>(digest.data()), size});
   if (hex != target_.filename().string())
     return fail(make_error(ErrorKind::contract, "the {} bytes that came have the hash {}, not {}", bytes_, hex, target_.filename().string())
                     .with_hint("send them again"));

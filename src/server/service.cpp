@@ -419,7 +419,12 @@ void Service::idle(Lane& lane) {
     if (silent_s > options_.replace_s) lost = true, reason = lane.reason;
   }
   if (!lost) return;
-  log_.warn("device_lost", {{"device", lane.number}, {"reason", reason}});
+  lose(lane, reason);
+}
+
+// The device is given on when nothing of its process is left.
+void Service::lose(Lane& lane, const std::string& reason) {
+  log_.warn("device_lost", {{"device", lane.number}, {"job", lane.job.empty() ? json() : json(lane.job)}, {"reason", reason}});
   {
     const std::lock_guard lock(mutex_);
     lane.state = "replacing";
@@ -457,9 +462,7 @@ void Service::run(Lane& lane, const Waiting& waiting) {
             end_job(*job, JobState::done, {{"error", error_json(bytes.error())}});
             return free(true);
           }
-          std::string hex;
-          for (const char c : *bytes) hex += fmt::format("{:02x}", static_cast<unsigned char>(c));
-          content = {{"hex", std::move(hex)}};
+          content = {{"hex", to_hex(*bytes)}};
         }
   const auto lease = store_->start(job->id);
   if (!lease) {
@@ -575,17 +578,7 @@ void Service::run(Lane& lane, const Waiting& waiting) {
     }
     return free(true);
   }
-  // The device is given on when nothing of the job is left.
-  log_.warn("device_lost", {{"device", lane.number}, {"job", job->id}, {"reason", lost}});
-  {
-    const std::lock_guard lock(mutex_);
-    lane.state = "replacing";
-    lane.reason = lost;
-    ++lane.lost;
-    ++lane.replaced;
-  }
-  metrics_.add("hone_worker_replaced_total");
-  lane.process.reset();
+  lose(lane, lost);
   free(false);
 }
 

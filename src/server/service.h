@@ -107,6 +107,7 @@ class Service {
   void lane(Lane& lane, std::function<void(Result<>)> started);
   Result<> start_device(Lane& lane);
   void idle(Lane& lane);
+  void lose(Lane& lane, const std::string& reason);
   void run(Lane& lane, const Waiting& waiting);
   void janitor();
   void end_job(const Job& job, JobState state, nlohmann::json result);

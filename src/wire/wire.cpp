@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/hash.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "base/yaml.h"
 
@@ -9,36 +11,6 @@ namespace hone::wire {
 namespace {
 
 using nlohmann::json;
-
-bool is_utf8(const std::string& bytes) {
-  try {
-    (void)json(bytes).dump();
-    return true;
-  } catch (const json::exception&) {
-    return false;
-  }
-}
-
-std::string to_hex(std::string_view bytes) {
-  static constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string out;
-  for (const char c : bytes) {
-    out += kDigits[static_cast<unsigned char>(c) >> 4];
-    out += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return out;
-}
-
-Result<std::string> from_hex(const std::string& name, const std::string& text) {
-  const auto digit = [](char c) { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; };
-  std::string out;
-  for (std::size_t i = 0; i < text.size(); i += 2) {
-    const int high = digit(text[i]), low = i + 1 < text.size() ? digit(text[i + 1]) : -1;
-    if (high < 0 || low < 0) return fail(ErrorKind::contract, "files.{}: hex is not pairs of 0-9 and a-f", name);
-    out += static_cast<char>(16 * high + low);
-  }
-  return out;
-}
 
 // What read_tree would have refused in a folder.
 Result<> check_name(const std::string& name) {
@@ -90,7 +62,9 @@ Result<Candidate> candidate_from_json(const json& in) {
     } else if (!content.contains("hex")) {
       return fail(ErrorKind::contract, "files.{}: the blob is not here", name);
     } else {
-      HONE_TRY(files[name], from_hex(name, content.at("hex").get<std::string>()));
+      auto bytes_of_file = from_hex(content.at("hex").get<std::string>());
+      if (!bytes_of_file) return fail(ErrorKind::contract, "files.{}: hex is not pairs of 0-9 and a-f", name);
+      files[name] = *std::move(bytes_of_file);
     }
     bytes += files[name].size();
   }
