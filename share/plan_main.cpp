@@ -4,7 +4,7 @@
 //         workload, device, workers, axes (count, then name and value), parameters (likewise),
 //         tensors (count, then name, dtype, role, alignment, rank, extents, strides).
 // answer  one line a problem on the descriptor that was stdout when the program started:
-//         "\x1eplan <index> <json>" or "\x1e<error kind> <index> <json string: message>".
+//         "\x1eplan <index> <json>" or "\x1e<error kind> <index> {"message": ..., "line": of plan.cpp or 0}".
 // What the plan itself prints to stdout goes to stderr and cannot be taken for an answer.
 #include "plan.cpp"
 
@@ -112,11 +112,19 @@ struct Json {
   }
 };
 
-[[gnu::noinline]] std::string quoted(const std::string& text) {
+[[gnu::noinline]] std::string fault(const char* message, int line = 0) {
   Json json;
-  json.string(text);
+  json.open('{');
+  json.field("message", message);
+  json.field("line", line);
+  json.close('}');
   return json.out;
 }
+
+struct Missing : std::out_of_range {
+  Missing(const std::string& message, Line where) : std::out_of_range(message), line(where.number) {}
+  int line;
+};
 
 // Reading the problems. The text is Hone's own; a field that is not there ends the program.
 std::string input;
@@ -175,13 +183,15 @@ void evaluate(std::int64_t index, const Problem& problem) {
     ::plan(problem, result);
     answer("plan", index, result.json());
   } catch (const Unsupported& e) {
-    answer("unsupported", index, quoted(e.what()));
+    answer("unsupported", index, fault(e.what()));
+  } catch (const Missing& e) {
+    answer("exception", index, fault(e.what(), e.line));
   } catch (const std::bad_alloc&) {
-    answer("out_of_memory", index, quoted("memory ran out"));
+    answer("out_of_memory", index, fault("memory ran out"));
   } catch (const std::exception& e) {
-    answer("exception", index, quoted(e.what()));
+    answer("exception", index, fault(e.what()));
   } catch (...) {
-    answer("exception", index, quoted("an exception that is no std::exception"));
+    answer("exception", index, fault("an exception that is no std::exception"));
   }
 }
 
@@ -189,38 +199,39 @@ void evaluate(std::int64_t index, const Problem& problem) {
 
 namespace {
 
+using plan_program::Missing;
+
 template <class Pairs>
-auto& find_named(const Pairs& pairs, const std::string& name, const char* what) {
+auto& find_named(const Pairs& pairs, const std::string& name, const char* what, Line line) {
   for (const auto& each : pairs)
     if (each.first == name) return each.second;
   std::string known;
   for (const auto& each : pairs) known += (known.empty() ? "" : ", ") + each.first;
-  throw std::out_of_range(std::string("no ") + what + " is called `" + name + "`; there " +
-                          (known.empty() ? "are none" : "is: " + known));
+  throw Missing(std::string("no ") + what + " is called `" + name + "`; there " + (known.empty() ? "are none" : "is: " + known), line);
 }
 
 }  // namespace
 
-std::int64_t Problem::axis(const std::string& name) const { return find_named(axes, name, "axis"); }
+std::int64_t Problem::axis(const std::string& name, Line line) const { return find_named(axes, name, "axis", line); }
 
-std::int64_t Problem::param(const std::string& name) const {
-  const std::string& text = find_named(params, name, "parameter");
+std::int64_t Problem::param(const std::string& name, Line line) const {
+  const std::string& text = find_named(params, name, "parameter", line);
   char* end = nullptr;
   const long long value = std::strtoll(text.c_str(), &end, 10);
   if (text.empty() || *end != '\0')
-    throw std::out_of_range("parameter `" + name + "` is `" + text + "`, not a number; read it with param_text");
+    throw Missing("parameter `" + name + "` is `" + text + "`, not a number; read it with param_text", line);
   return value;
 }
 
-std::string Problem::param_text(const std::string& name) const { return find_named(params, name, "parameter"); }
+std::string Problem::param_text(const std::string& name, Line line) const { return find_named(params, name, "parameter", line); }
 
-const TensorInfo& Problem::tensor(const std::string& name) const {
+const TensorInfo& Problem::tensor(const std::string& name, Line line) const {
   std::string known;
   for (const TensorInfo& each : tensors) {
     if (each.name == name) return each;
     known += (known.empty() ? "" : ", ") + each.name;
   }
-  throw std::out_of_range("no tensor is called `" + name + "`; there " + (known.empty() ? "are none" : "is: " + known));
+  throw Missing("no tensor is called `" + name + "`; there " + (known.empty() ? "are none" : "is: " + known), line);
 }
 
 // Floating scalars travel as their bits: JSON has neither NaN nor infinity.

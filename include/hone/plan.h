@@ -42,13 +42,26 @@ struct TensorInfo {
   std::int64_t alignment = 0;
 };
 
+// The line of plan.cpp that a call stands on, filled in by the compiler for the error messages; 0 elsewhere.
+struct Line {
+  int number = 0;
+  static constexpr Line here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
+    const char* name = file;
+    for (; *file != '\0'; ++file)
+      if (*file == '/') name = file + 1;
+    const char* plan = "plan.cpp";
+    while (*name != '\0' && *name == *plan) ++name, ++plan;
+    return {*name == *plan ? line : 0};
+  }
+};
+
 class Problem {
  public:
-  // Each throws std::out_of_range naming the missing thing.
-  std::int64_t axis(const std::string& name) const;         // an axis of the workload
-  std::int64_t param(const std::string& name) const;        // a tunable parameter of candidate.yaml
-  std::string param_text(const std::string& name) const;    // the same, when it is not a number
-  const TensorInfo& tensor(const std::string& name) const;
+  // Each throws an std::out_of_range that names the missing thing.
+  std::int64_t axis(const std::string& name, Line line = Line::here()) const;        // an axis of the workload
+  std::int64_t param(const std::string& name, Line line = Line::here()) const;       // a tunable parameter of candidate.yaml
+  std::string param_text(const std::string& name, Line line = Line::here()) const;   // the same, when it is not a number
+  const TensorInfo& tensor(const std::string& name, Line line = Line::here()) const;
 
   std::string workload;                                     // id of the workload
   std::string device;                                       // "cpu", "sm_90a", ...
@@ -65,19 +78,6 @@ struct Define {
   template <class T, class = std::enable_if_t<std::is_integral_v<T>>>
   Define(std::string n, T v) : name(std::move(n)), value(std::to_string(v)) {}
   std::string name, value;
-};
-
-// The line of plan.cpp that a call stands on, filled in by the compiler for the error messages; 0 elsewhere.
-struct Line {
-  int number = 0;
-  static constexpr Line here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
-    const char* name = file;
-    for (; *file != '\0'; ++file)
-      if (*file == '/') name = file + 1;
-    const char* plan = "plan.cpp";
-    while (*name != '\0' && *name == *plan) ++name, ++plan;
-    return {*name == *plan ? line : 0};
-  }
 };
 
 struct Module { int index; };

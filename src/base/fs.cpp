@@ -15,14 +15,6 @@
 namespace hone {
 namespace {
 
-Error io_error(std::string_view action, const fs::path& path, int code = errno) {
-  Error error = make_error(ErrorKind::io, "cannot {} {}: {}", action, path.string(), std::strerror(code));
-  error.place.file = path.string();
-  if (code == ENOSPC || code == EDQUOT) error.hint = "free some space, or set HONE_HOME to a folder on another disk";
-  if ((code == EROFS || code == EACCES) && action != "read") error.hint = "set HONE_HOME to a folder that this user can write";
-  return error;
-}
-
 struct Fd {
   int value;
   ~Fd() { if (value >= 0) ::close(value); }
@@ -50,7 +42,29 @@ fs::path base_dir(const char* home_part, const char* xdg, const char* fallback) 
   return (home.empty() ? fs::path("/tmp") : home) / fallback / "hone";
 }
 
+// The variable that moves `path` to another place: HONE_HOME, TMPDIR, or none for a path that the user named.
+const char* variable_of(const fs::path& path) {
+  const auto below = [&](const fs::path& folder) {
+    const fs::path from = path.lexically_normal().lexically_relative(folder.lexically_normal());
+    return !from.empty() && *from.begin() != "..";
+  };
+  const fs::path temp = env_path("TMPDIR");
+  if (below(data_dir()) || below(cache_dir()) || below(config_dir())) return "HONE_HOME";
+  return below(temp.empty() ? fs::path("/tmp") : temp) ? "TMPDIR" : nullptr;
+}
+
 }  // namespace
+
+Error io_error(std::string_view action, const fs::path& path, int code) {
+  Error error = make_error(ErrorKind::io, "cannot {} {}: {}", action, path.string(), std::strerror(code));
+  error.place.file = path.string();
+  const char* variable = action == "read" ? nullptr : variable_of(path);
+  if (code == ENOSPC || code == EDQUOT)
+    error.hint = variable == nullptr ? "free some space on its disk" : fmt::format("free some space, or set {} to a folder on another disk", variable);
+  if ((code == EROFS || code == EACCES) && action != "read")
+    error.hint = variable == nullptr ? "choose a folder that this user can write" : fmt::format("set {} to a folder that this user can write", variable);
+  return error;
+}
 
 Result<std::string> read_file(const fs::path& path, std::size_t limit_bytes) {
   Fd fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -82,6 +96,15 @@ Result<> write_file_atomic(const fs::path& path, std::string_view bytes, unsigne
   // The rename itself survives a power cut only when the folder is synced too.
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   if (Fd dir{::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)}; dir.value >= 0) ::fsync(dir.value);
+  return {};
+}
+
+Result<> copy_file(const fs::path& from, const fs::path& to, unsigned mode) {
+  HONE_TRY(const std::string bytes, read_file(from));
+  Fd fd{::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600)};
+  if (fd.value < 0) return fail(io_error("write", to));
+  HONE_CHECK(write_all(fd.value, bytes, to));
+  if (::fchmod(fd.value, mode) != 0) return fail(io_error("write", to));
   return {};
 }
 

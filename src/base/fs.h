@@ -2,6 +2,7 @@
 #ifndef HONE_BASE_FS_H
 #define HONE_BASE_FS_H
 
+#include <cerrno>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -14,10 +15,14 @@ namespace hone {
 
 namespace fs = std::filesystem;
 
-// Errors of this header are of kind io and name the path and the system's reason.
+// Errors of this header are of kind io and name the path and the system's reason; where there is
+// no space or no permission, they say which variable moves the path. `action` is a verb: "read".
+Error io_error(std::string_view action, const fs::path& path, int code = errno);
 Result<std::string> read_file(const fs::path& path, std::size_t limit_bytes = std::size_t{1} << 30);
 // Writes beside the target, syncs, renames: readers see the old or the new bytes, never a part.
 Result<> write_file_atomic(const fs::path& path, std::string_view bytes, unsigned mode = 0644);
+// For files that nobody else reads while they are written. `to` is replaced.
+Result<> copy_file(const fs::path& from, const fs::path& to, unsigned mode);
 Result<> make_dirs(const fs::path& path);
 // Removes a tree; missing is fine. Never follows links.
 Result<> remove_tree(const fs::path& path);

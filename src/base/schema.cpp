@@ -311,11 +311,11 @@ Result<> check_schema(const YamlDocument& document, std::string_view schema) {
   return fail(make_error(ErrorKind::contract, "{}", sentence(problem)).at(document.place_of(problem.pointer)).with_hint(problem.hint));
 }
 
-Result<> check_schema(const nlohmann::json& value, std::string_view schema, const std::string& what) {
+Result<> check_schema(const nlohmann::json& value, std::string_view schema, const std::string& what, const Place& place) {
   Problem problem;
   HONE_TRY(const bool good, meets(value, schema, problem));
   if (good) return {};
-  return fail(make_error(ErrorKind::contract, "{}: {}", what, sentence(problem)).with_hint(problem.hint));
+  return fail(make_error(ErrorKind::contract, "{}: {}", what, sentence(problem)).at(place).with_hint(problem.hint));
 }
 
 }  // namespace hone

@@ -29,8 +29,8 @@ Result<YamlDocument> parse_yaml(std::string_view text, const std::string& file);
 // an unknown key the nearest known one.
 Result<> check_schema(const YamlDocument& document, std::string_view schema);
 
-// The same check for JSON files that Hone itself writes (plan, receipt, index): no places.
-Result<> check_schema(const nlohmann::json& value, std::string_view schema, const std::string& what);
+// The same check for JSON that Hone itself writes: the error says `what` it is in, and the file in `place`.
+Result<> check_schema(const nlohmann::json& value, std::string_view schema, const std::string& what, const Place& place = {});
 
 }  // namespace hone
 

@@ -528,7 +528,9 @@ Result<Task> load_task(const std::string& name) {
     return fail(make_error(ErrorKind::contract, "\"{}\" cannot be the name of a task", task.name).at({folder.string(), 0, 0})
                     .with_hint("letters, digits, - and _, at most 64"));
   HONE_TRY(task.files, read_tree(folder));
-  HONE_TRY(YamlDocument document, parse_yaml(task.files["task.yaml"], file));
+  const auto text = task.files.find("task.yaml");
+  if (text == task.files.end()) return fail(make_error(ErrorKind::contract, "{} is not a file", file).at({file}));
+  HONE_TRY(YamlDocument document, parse_yaml(text->second, file));
   HONE_TRY(const fs::path share, share_dir());
   HONE_TRY(const std::string schema, read_file(share / "schema" / "task.json", std::size_t{1} << 20));
   HONE_CHECK(check_schema(document, schema));

@@ -65,7 +65,7 @@ Result<json> read_receipt(const std::string& name, const fs::path& folder) {
   json body = json::parse(text, nullptr, false);
   if (body.is_discarded()) return fail(make_error(ErrorKind::contract, "the receipt is no JSON").at({path.string()}));
   HONE_TRY(const std::string schema, schema_text());
-  HONE_CHECK(check_schema(body, schema, path.string()));
+  HONE_CHECK(check_schema(body, schema, "the receipt", {path.string()}));
   const std::string id = body["id"].get<std::string>();
   std::string actual;
   try {

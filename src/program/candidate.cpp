@@ -186,8 +186,12 @@ Error no_folder(const fs::path& folder) {
   for (fs::directory_iterator it(parent, code), end; !code && it != end && siblings.size() < 1000; it.increment(code))
     if (it->is_directory(code)) siblings.push_back(it->path().filename().string());
   std::sort(siblings.begin(), siblings.end());
-  Error error = make_error(ErrorKind::not_found, "there is no candidate folder {}", folder.string());
+  const bool file = fs::exists(folder, code);
+  Error error = file ? make_error(ErrorKind::not_found, "{} is a file; a candidate is a folder with kernel.cpp and plan.cpp", folder.string())
+                     : make_error(ErrorKind::not_found, "there is no candidate folder {}", folder.string());
   error.place.file = folder.string();
+  if (file && folder.extension() == ".json") error.hint = "a receipt is given as `hone frontier add CANDIDATE --receipt FILE`, or judged again by `hone verify FILE`";
+  if (file) return error;
   if (const std::string near = nearest(folder.filename().string(), siblings); !near.empty())
     error.hint =
         fmt::format("did you mean {}?", folder.has_parent_path() ? (folder.parent_path() / near).string() : near);

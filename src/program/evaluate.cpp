@@ -50,18 +50,26 @@ std::string problem_fields(const Candidate& candidate, const ProblemShape& probl
   return out;
 }
 
-Error plan_error(ErrorKind kind, const std::string& what) {
-  return make_error(kind, "plan evaluation: {}", what).at({"plan.cpp"});
+Error plan_error(ErrorKind kind, const std::string& what, int line = 0) {
+  return make_error(kind, "plan evaluation: {}", what).at({"plan.cpp", line});
 }
 
-// A string that the plan program quoted; bytes that are no UTF-8 are replaced.
-std::string unquoted(std::string_view text) {
+// What the plan program says of its own fault; nothing of it is trusted.
+struct Fault {
+  std::string message = "an unreadable message";
+  int line = 0;
+};
+
+Fault fault_in(std::string_view text) {
   const nlohmann::json value = nlohmann::json::parse(text, nullptr, false);
-  std::string out = value.is_string() ? value.get<std::string>() : "an unreadable message";
-  if (out.size() > 1000) out.resize(1000);
-  for (char& c : out)
+  Fault fault;
+  if (!value.is_object()) return fault;
+  if (const auto it = value.find("message"); it != value.end() && it->is_string()) fault.message = it->get<std::string>();
+  if (fault.message.size() > 1000) fault.message.resize(1000);
+  for (char& c : fault.message)
     if (static_cast<unsigned char>(c) < 0x20 && c != '\t') c = ' ';
-  return out;
+  if (const auto it = value.find("line"); it != value.end() && it->is_number_unsigned() && *it < 1'000'000) fault.line = it->get<int>();
+  return fault;
 }
 
 Result<Plan> read_answer(std::string_view kind, std::string_view text) {
@@ -74,12 +82,13 @@ Result<Plan> read_answer(std::string_view kind, std::string_view text) {
     if (plan) return plan;
     return fail(plan_error(plan.error().kind, plan.error().message));
   }
+  const Fault fault = fault_in(text);
   if (kind == "unsupported")
-    return fail(plan_error(ErrorKind::plan, "the candidate does not support it: " + unquoted(text)));
+    return fail(plan_error(ErrorKind::plan, "the candidate does not support it: " + fault.message));
   if (kind == "out_of_memory")
     return fail(plan_error(ErrorKind::out_of_memory,
                            fmt::format("it reached the memory limit of {}", format_bytes(kMemory))));
-  return fail(plan_error(ErrorKind::plan, unquoted(text)));
+  return fail(plan_error(ErrorKind::plan, fault.message, fault.line));
 }
 
 // Why the process ended before it answered.

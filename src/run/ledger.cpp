@@ -38,11 +38,9 @@ bool split_line(std::string_view line, std::string_view& body, std::string_view&
   return true;
 }
 
-Error io_error(std::string_view action, const fs::path& path, int code = errno) {
-  Error error = make_error(ErrorKind::io, "cannot {} {}: {}", action, path.string(), std::strerror(code));
-  error.place.file = path.string();
-  if (code == ENOSPC || code == EDQUOT) error.hint = "free some space, then go on with `hone run --resume`";
-  if (code == EROFS || code == EACCES) error.hint = "this user must be able to write the run directory";
+Error ledger_error(std::string_view action, const fs::path& path, int code = errno) {
+  Error error = io_error(action, path, code);
+  if (code == ENOSPC || code == EDQUOT) error.hint += ", then go on with `hone run --resume`";
   return error;
 }
 
@@ -140,7 +138,7 @@ Result<LedgerText> read_ledger(const fs::path& path) {
 
 Result<Ledger> Ledger::open(const fs::path& path) {
   const int fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (fd < 0) return fail(io_error("open", path));
+  if (fd < 0) return fail(ledger_error("open", path));
   Ledger ledger(path, fd);
   const Locked lock(fd);
   HONE_CHECK(ledger.catch_up());
@@ -156,7 +154,7 @@ Ledger::~Ledger() {
 
 Result<> Ledger::catch_up() {
   struct stat info = {};
-  if (::fstat(fd_, &info) != 0) return fail(io_error("read", path_));
+  if (::fstat(fd_, &info) != 0) return fail(ledger_error("read", path_));
   const auto size = static_cast<std::size_t>(info.st_size);
   if (size == text_.whole_bytes) return {};
   HONE_TRY(const std::string text, read_file(path_, kMaxLedger));
@@ -166,11 +164,11 @@ Result<> Ledger::catch_up() {
   const std::string tail = text.substr(text_.whole_bytes);
   const fs::path aside = path_.parent_path() / "ledger.torn";
   const int torn = ::open(aside.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (torn < 0) return fail(io_error("write", aside));
+  if (torn < 0) return fail(ledger_error("write", aside));
   const ssize_t kept = ::write(torn, tail.data(), tail.size());
   ::close(torn);
-  if (kept != static_cast<ssize_t>(tail.size())) return fail(io_error("write", aside));
-  if (::ftruncate(fd_, static_cast<off_t>(text_.whole_bytes)) != 0) return fail(io_error("mend", path_));
+  if (kept != static_cast<ssize_t>(tail.size())) return fail(ledger_error("write", aside));
+  if (::ftruncate(fd_, static_cast<off_t>(text_.whole_bytes)) != 0) return fail(ledger_error("mend", path_));
   text_.torn_bytes = 0;
   const double elapsed = text_.rows.empty() ? 0 : text_.rows.back().elapsed_s;
   HONE_TRY(const LedgerRow note,
@@ -211,10 +209,10 @@ Result<LedgerRow> Ledger::write_row(const std::string& kind, double elapsed_s, j
   while (written < 0 && errno == EINTR);
   if (written != static_cast<ssize_t>(line.size())) {
     const int code = written < 0 ? errno : ENOSPC;
-    if (written > 0 && ::ftruncate(fd_, static_cast<off_t>(text_.whole_bytes)) != 0) return fail(io_error("mend", path_));
-    return fail(io_error("write", path_, code));
+    if (written > 0 && ::ftruncate(fd_, static_cast<off_t>(text_.whole_bytes)) != 0) return fail(ledger_error("mend", path_));
+    return fail(ledger_error("write", path_, code));
   }
-  if (::fdatasync(fd_) != 0) return fail(io_error("sync", path_));
+  if (::fdatasync(fd_) != 0) return fail(ledger_error("sync", path_));
   text_.whole_bytes += line.size();
   text_.last_seq = row.seq;
   text_.last_chain = chain;

@@ -30,7 +30,7 @@ Result<> write_manifest(const Manifest& manifest, const fs::path& path) {
       {"seed", manifest.seed},
   };
   HONE_TRY(const std::string schema, schema_text("manifest"));
-  HONE_CHECK(check_schema(value, schema, path.string()));
+  HONE_CHECK(check_schema(value, schema, "the run's manifest", {path.string()}));
   return write_file_atomic(path, value.dump(2) + "\n");
 }
 
@@ -42,7 +42,7 @@ Result<Manifest> read_manifest(const fs::path& path) {
     return fail(make_error(ErrorKind::contract, "{} is not JSON", path.string())
                     .at({path.string()})
                     .with_hint("it is written once by `hone init`; restore it or make a new run"));
-  HONE_CHECK(check_schema(value, schema, path.string()));
+  HONE_CHECK(check_schema(value, schema, "the run's manifest", {path.string()}));
   Manifest manifest;
   manifest.name = value["name"].get<std::string>();
   manifest.created = value["created"].get<std::string>();

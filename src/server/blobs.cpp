@@ -15,10 +15,6 @@
 namespace hone::server {
 namespace {
 
-Error io_error(const char* what, const fs::path& path) {
-  return make_error(ErrorKind::io, "cannot {} {}: {}", what, path.string(), std::strerror(errno));
-}
-
 Result<> sync_folder(const fs::path& folder) {
   const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return fail(io_error("open", folder));

@@ -31,7 +31,7 @@ Result<> Log::open_audit(const fs::path& file, std::uint64_t bytes, int kept) {
   limit_ = bytes;
   kept_ = kept;
   fd_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (fd_ < 0) return fail(make_error(ErrorKind::io, "cannot write the audit log: {}", std::strerror(errno)).at({file.string()}));
+  if (fd_ < 0) return fail(io_error("write the audit log", file));
   struct stat info = {};
   if (::fstat(fd_, &info) == 0) size_ = static_cast<std::uint64_t>(info.st_size);
   return {};

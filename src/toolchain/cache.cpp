@@ -114,8 +114,7 @@ Result<Artifact> ArtifactCache::publish(const std::string& key, const fs::path& 
   // What may lie there is broken or stale (find() said so under the lock); a rename replaces only empty folders.
   ::rename(place.c_str(), (scratch / "replaced").c_str());
   if (::rename(made.c_str(), place.c_str()) != 0)
-    return fail(
-        make_error(ErrorKind::io, "cannot write {}: {}", place.string(), std::strerror(errno)).at({place.string()}));
+    return fail(io_error("write", place));
   sync_folder(place.parent_path());
   return artifact;
 }

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 
 #include "base/clock.h"
@@ -105,12 +106,12 @@ bool mentions(std::string_view text, std::initializer_list<std::string_view> wor
 // A scratch file: no sync, a crash leaves nothing that anybody reads.
 Result<> write_scratch(const fs::path& path, std::string_view bytes) {
   HONE_CHECK(make_dirs(path.parent_path()));
+  errno = 0;
   std::ofstream file(path, std::ios::binary);
   file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   file.close();
   if (file) return {};
-  return fail(make_error(ErrorKind::io, "cannot write {}", path.string()).at({path.string()})
-                  .with_hint("free some space, or set HONE_HOME to a folder on another disk that this user can write"));
+  return fail(io_error("write", path, errno != 0 ? errno : EIO));
 }
 
 struct StepResult {
@@ -119,7 +120,7 @@ struct StepResult {
 };
 
 // Why a step failed, when it did.
-Result<> step_error(const StepResult& step, const CompileRequest& request) {
+Result<> step_error(const StepResult& step, const CompileRequest& request, const fs::path& out) {
   const ProcessOutcome& outcome = step.outcome;
   const std::uint64_t dropped = outcome.out_dropped + outcome.err_dropped;
   const Place first = first_place(step.messages);
@@ -138,8 +139,7 @@ Result<> step_error(const StepResult& step, const CompileRequest& request) {
                     .with_hint("fewer template instantiations or less unrolling compile faster"));
   if (outcome.ok()) return {};
   if (mentions(text, {"No space left on device", "Disk quota exceeded"}))
-    return fail(make_error(ErrorKind::io, "no space is left for the compiler's output")
-                    .with_hint("free some space, or set HONE_HOME to a folder on another disk"));
+    return fail(io_error("write the compiler's output to", out, ENOSPC));
   if (mentions(text, {"out of memory", "virtual memory exhausted", "Cannot allocate memory", "std::bad_alloc",
                       "Killed signal terminated program"}) ||
       outcome.signal == SIGKILL)
@@ -287,7 +287,7 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
                      {at.src + "/", at.include + "/", at.out + "/"},
                      request.instantiate,
                      request.entry};
-    HONE_CHECK(step_error(step, request));
+    HONE_CHECK(step_error(step, request, out));
     return step;
   };
 

@@ -86,6 +86,19 @@ TEST(BadInput, MalformedYaml) {
   EXPECT_TRUE(std::regex_search(first_line(result.err), std::regex(R"(task\.yaml:\d+(:\d+)?: error\(contract\): .*gaet)"))) << result.err;
 }
 
+TEST(BadInput, FolderInTheTasksPlace) {
+  const fs::path task = scratch("folder_task");
+  HONE_ASSERT_OK(make_dirs(task / "task.yaml"));
+  expect({"task", "show", task.string()}, {2, "contract", "not a file", "task.yaml"});
+}
+
+TEST(BadInput, ReceiptInTheCandidatesPlace) {
+  const fs::path file = scratch("receipt") / "e.json";
+  HONE_ASSERT_OK(write_file_atomic(file, "{}"));
+  expect(bench(file), {2, "not_found", "is a file", "e.json"});
+  expect({"verify", file.string()}, {2, "contract", "", "e.json"});
+}
+
 TEST(BadInput, MalformedCandidateYaml) {
   expect(bench(candidate("yaml", {{"candidate.yaml", "language: cpp\nflags: [-O2\n"}})), {2, "contract", "", "candidate.yaml"});
 }
@@ -97,7 +110,12 @@ TEST(BadInput, PlanWithZeroGrid) {
 
 TEST(BadInput, PlanNamesUnknownTensor) {
   expect(bench(candidate("tensor", {{"plan.cpp", plan(R"("softmax", {problem.axis("M")}).args(problem.tensor("z"), problem.tensor("y"), problem.axis("N")))")}})),
-         {2, "plan", "z", "plan.cpp"});
+         {2, "plan", "z", "tensor/plan.cpp", 3});
+}
+
+TEST(BadInput, PlanNamesUnknownAxis) {
+  expect(bench(candidate("axis", {{"plan.cpp", plan(R"("softmax", {problem.axis("Q")}).args(problem.tensor("x"), problem.tensor("y"), problem.axis("N")))")}})),
+         {2, "plan", "Q", "axis/plan.cpp", 3});
 }
 
 TEST(BadInput, PlanThatDoesNotCompile) {
@@ -199,7 +217,8 @@ class Disk : public ::testing::Test {
     return run_hone(all, options);
   }
 
-  void expect_io(const std::string& mount_options, const std::string& says, CommandOptions options, std::vector<std::string> arguments) {
+  // `variable` is the one that the hint names.
+  void expect_io(const std::string& mount_options, const std::string& says, const std::string& variable, CommandOptions options, std::vector<std::string> arguments) {
     arguments.push_back("--json");
     const CommandResult result = mounted(mount_options, arguments, options);
     SCOPED_TRACE(result.out.substr(0, 3000) + result.err.substr(0, 3000));
@@ -208,7 +227,10 @@ class Disk : public ::testing::Test {
     ASSERT_TRUE(error.is_object());
     EXPECT_EQ(error["kind"], "io");
     EXPECT_NE((error["message"].get<std::string>()).find(says), std::string::npos) << error;
-    EXPECT_TRUE(error["hint"].is_string()) << "what to do about it";
+    ASSERT_TRUE(error["place"].is_object()) << "where the disk is full";
+    EXPECT_TRUE(error["place"]["file"].get<std::string>().starts_with(folder_.string())) << error;
+    ASSERT_TRUE(error["hint"].is_string()) << "what to do about it";
+    EXPECT_NE(error["hint"].get<std::string>().find(variable), std::string::npos) << error;
   }
 
   fs::path folder_;
@@ -218,25 +240,37 @@ class Disk : public ::testing::Test {
 TEST_F(Disk, ReadOnlyCache) {
   CommandOptions options;
   options.cache = folder_ / "cache";
-  expect_io("ro", "Read-only file system", options, bench(candidate("ro")));
+  expect_io("ro", "Read-only file system", "HONE_HOME", options, bench(candidate("ro")));
 }
 
 TEST_F(Disk, FullCache) {
   CommandOptions options;
   options.cache = folder_ / "cache";
-  expect_io("size=64k", "no space is left", options, bench(candidate("full")));
+  expect_io("size=64k", "No space left", "HONE_HOME", options, bench(candidate("full")));
+}
+
+TEST_F(Disk, ReadOnlyTemp) {
+  CommandOptions options;
+  options.env["TMPDIR"] = folder_;
+  expect_io("ro", "Read-only file system", "TMPDIR", options, bench(candidate("ro")));
+}
+
+TEST_F(Disk, FullTemp) {
+  CommandOptions options;
+  options.env["TMPDIR"] = folder_;
+  expect_io("size=8k", "No space left", "TMPDIR", options, bench(candidate("full")));
 }
 
 TEST_F(Disk, ReadOnlyData) {
   CommandOptions options;
   options.home = folder_;
-  expect_io("ro", "Read-only file system", options, {"init", "--task", "softmax_f32", "--name", "r"});
+  expect_io("ro", "Read-only file system", "HONE_HOME", options, {"init", "--task", "softmax_f32", "--name", "r"});
 }
 
 TEST_F(Disk, FullDataLeavesNoHalfRun) {
   CommandOptions options;
   options.home = folder_;
-  expect_io("size=16k", "No space left", options, {"init", "--task", "softmax_f32", "--name", "r"});
+  expect_io("size=16k", "No space left", "HONE_HOME", options, {"init", "--task", "softmax_f32", "--name", "r"});
 }
 
 TEST(BadInput, FullStandardOutput) {

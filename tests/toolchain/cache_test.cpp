@@ -259,7 +259,9 @@ int compile_on(const Toolchain& toolchain, const CompileRequest& wanted, const f
   if (::mount("tmpfs", cache.c_str(), "tmpfs", read_only ? MS_RDONLY : 0, options) != 0) return 77;
   const auto artifact = toolchain.compile(wanted);
   if (artifact) return 1;
-  if (artifact.error().kind != ErrorKind::io || artifact.error().hint.find("HONE_HOME") == std::string::npos) {
+  // This cache is a folder of the temp folder, which TMPDIR moves.
+  const Error& error = artifact.error();
+  if (error.kind != ErrorKind::io || !error.place.file.starts_with(cache.string()) || error.hint.find("TMPDIR") == std::string::npos) {
     std::cerr << to_text(artifact.error()) << "\n";
     return 2;
   }

@@ -49,7 +49,7 @@ Result<std::unique_ptr<Runner>> Runner::start(const RunnerSetup& setup, const Sh
   HONE_TRY(ScratchDir folder, ScratchDir::create());
   // The jail's user is another one: it may read here, and only here.
   if (::chmod(folder.path().c_str(), 0755) != 0)
-    return fail(ErrorKind::io, "cannot open {} to the runner: {}", folder.path().string(), std::strerror(errno));
+    return fail(io_error("open to the runner", folder.path()));
   std::unique_ptr<Runner> runner(new Runner(setup, std::move(folder)));
   HONE_TRY(runner->control_, SharedMemory::create("hone-control"));
   HONE_CHECK(runner->control_.resize((sizeof(Control) + kPage - 1) / kPage * kPage));
@@ -171,11 +171,7 @@ std::optional<double> Runner::cpu_s() const {
 
 Result<std::string> Runner::place(const fs::path& object, const std::string& name) {
   const fs::path target = folder_.path() / name;
-  std::error_code error;
-  fs::copy_file(object, target, error);
-  if (error) return fail(ErrorKind::io, "cannot copy {} for the runner: {}", object.string(), error.message());
-  if (::chmod(target.c_str(), 0444) != 0)
-    return fail(ErrorKind::io, "cannot open {} to the runner: {}", target.string(), std::strerror(errno));
+  HONE_CHECK(copy_file(object, target, 0444));
   return setup_.sandbox.mode() == SandboxMode::off ? target.string() : "/work/" + name;
 }
 
