@@ -31,7 +31,7 @@ Result<> remove_tree(const fs::path& path);
 // links that leave `root` are refused with an error; limits guard against huge trees.
 struct TreeLimits {
   std::size_t files = 256;
-  std::size_t bytes = std::size_t{8} << 20;
+  std::size_t bytes = std::size_t{64} << 20;
 };
 Result<std::map<std::string, std::string>> read_tree(const fs::path& root, TreeLimits limits = {});
 

@@ -81,6 +81,14 @@ std::string seed_fault(const std::string& text) {
   return code == std::errc() && end == text.data() + text.size() ? std::string() : "`" + text + "` is not a whole number from 0 to 18446744073709551615";
 }
 
+CLI::App* add_command(CLI::App& verb, Invocation& invocation, const char* name, const char* summary, const char* example,
+                      std::function<Result<int>()> action) {
+  CLI::App* command = verb.add_subcommand(name, summary);
+  command->footer(example);
+  command->callback([&invocation, action = std::move(action)] { invocation.action = action; });
+  return command;
+}
+
 std::unique_ptr<CLI::App> make_app(Invocation& invocation) {
   auto app = std::make_unique<CLI::App>("agents make compute kernels faster, and a claimed speedup can be trusted", "hone");
   app->formatter_fn([](const CLI::App* each, const std::string&, CLI::AppFormatMode) { return help_text(page_of(*each)); });

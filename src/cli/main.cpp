@@ -29,9 +29,9 @@ int run(const std::vector<std::string>& arguments) {
   if (invocation.global.sandbox == "off")
     fmt::print(stderr, "warning: --sandbox=off: candidate code runs with your rights, and receipts will say so\n");
   try {
-    const int code = invocation.action();
+    const auto code = invocation.action();
     cli::end_progress();
-    return code;
+    return code ? *code : cli::report_error(invocation.global, code.error());
   } catch (const std::bad_alloc&) {
     return cli::report_error(invocation.global, make_error(ErrorKind::environment, "out of memory"));
   } catch (const std::system_error& error) {

@@ -1,8 +1,7 @@
 // The command line: one table of verbs, one file a verb (src/cli/verb_<name>.cpp).
 //
-// A verb declares its flags on a CLI11 sub-command and sets `action`, which runs after parsing and
-// returns the exit code. Facts go to stdout, progress and diagnostics to stderr. A sub-command of a
-// verb (`hone task show`) gives its example with app.footer("hone task show grouped_gemm_f32").
+// A verb declares its flags on a CLI11 sub-command and sets `action`, which runs after parsing.
+// Facts go to stdout, progress and diagnostics to stderr.
 #ifndef HONE_CLI_VERB_H
 #define HONE_CLI_VERB_H
 
@@ -33,7 +32,7 @@ struct Global {
 
 struct Invocation {
   Global global;
-  std::function<int()> action;                // set by the verb that was named
+  std::function<Result<int>()> action;        // set by the verb that was named; gives the exit code
 };
 
 struct Verb {
@@ -67,6 +66,10 @@ std::string seed_fault(const std::string& text);
 HONE_VERBS(HONE_VERB_DECLARE)
 #undef HONE_VERB_DECLARE
 void define_worker(CLI::App& app, Invocation& invocation);   // what `serve` starts for each device; not for people
+
+// A sub-command of a verb (`hone task show`), with its example.
+CLI::App* add_command(CLI::App& verb, Invocation& invocation, const char* name, const char* summary, const char* example,
+                      std::function<Result<int>()> action);
 
 // Sandbox, toolchain and device as the flags and this machine give them.
 struct Environment {

@@ -131,10 +131,7 @@ void define_bench(CLI::App& app, Invocation& invocation) {
   app.add_option("--memory", options->memory, "limit of a workload's tensors and the program's memory: 1GiB");
   app.add_option("--remote", options->remote, "URL of the evaluation service that judges; `local`: here (default: HONE_URL, then the run's)");
   app.callback([&invocation, options] {
-    invocation.action = [&invocation, options] {
-      auto code = bench(invocation.global, *options);
-      return code ? *code : report_error(invocation.global, code.error());
-    };
+    invocation.action = [&invocation, options] { return bench(invocation.global, *options); };
   });
 }
 

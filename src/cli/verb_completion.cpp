@@ -8,7 +8,7 @@
 namespace hone::cli {
 namespace {
 
-int completion(const CLI::App& root, const Global& global, const std::string& shell, const std::string& folder) {
+Result<int> completion(const CLI::App& root, const Global& global, const std::string& shell, const std::string& folder) {
   const Page page = page_of(root);
   nlohmann::json out = {{"schema", "hone.completion/1"}, {"shell", shell}};
   if (shell != "man") {
@@ -17,10 +17,10 @@ int completion(const CLI::App& root, const Global& global, const std::string& sh
     fmt::print("{}", global.json ? out.dump(2) + "\n" : script);
     return 0;
   }
-  if (folder.empty()) return report_error(global, make_error(ErrorKind::usage, "`hone completion man` needs a folder"));
-  if (const auto made = make_dirs(folder); !made) return report_error(global, made.error());
+  if (folder.empty()) return fail(ErrorKind::usage, "`hone completion man` needs a folder");
+  HONE_CHECK(make_dirs(folder));
   for (const auto& [name, text] : man_pages(page, HONE_VERSION)) {
-    if (const auto written = write_file_atomic(fs::path(folder) / name, text); !written) return report_error(global, written.error());
+    HONE_CHECK(write_file_atomic(fs::path(folder) / name, text));
     out["files"].push_back((fs::path(folder) / name).string());
   }
   if (global.json) fmt::print("{}\n", out.dump(2));

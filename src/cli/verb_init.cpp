@@ -50,16 +50,15 @@ Result<Run> make(const Global& global, const Options& options) {
   return init_run(task, request);
 }
 
-int init(const Global& global, const Options& options) {
-  const auto run = make(global, options);
-  if (!run) return report_error(global, run.error());
+Result<int> init(const Global& global, const Options& options) {
+  HONE_TRY(const Run run, make(global, options));
   if (global.json) {
-    fmt::print("{}\n", nlohmann::json{{"schema", "hone.init/1"}, {"name", run->manifest.name}, {"task", run->manifest.task}, {"run", run->root.string()}}.dump(2));
+    fmt::print("{}\n", nlohmann::json{{"schema", "hone.init/1"}, {"name", run.manifest.name}, {"task", run.manifest.task}, {"run", run.root.string()}}.dump(2));
     return 0;
   }
-  fmt::print("run {} of task {}: read PROMPT.md, work in worktree/, or let the tuner work with\n", run->manifest.name, run->manifest.task);
-  fmt::print("  hone run --run {}\n", run->root.string());
-  fmt::print("{}\n", run->root.string());
+  fmt::print("run {} of task {}: read PROMPT.md, work in worktree/, or let the tuner work with\n", run.manifest.name, run.manifest.task);
+  fmt::print("  hone run --run {}\n", run.root.string());
+  fmt::print("{}\n", run.root.string());
   return 0;
 }
 

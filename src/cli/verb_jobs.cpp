@@ -91,16 +91,8 @@ void define_jobs(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   app.require_subcommand(1);
   auto command = [&](const char* name, const char* summary, const char* example, Result<int> (*action)(const Global&, const Options&)) {
-    CLI::App* sub = app.add_subcommand(name, summary);
-    sub->footer(example);
+    CLI::App* sub = add_command(app, invocation, name, summary, example, [&invocation, options, action] { return action(invocation.global, *options); });
     sub->add_option("--remote", options->remote, "the service's URL (default: HONE_URL)");
-    sub->callback([&invocation, options, action] {
-      invocation.action = [&invocation, options, action] {
-        const auto code = action(invocation.global, *options);
-        end_progress();
-        return code ? *code : report_error(invocation.global, code.error());
-      };
-    });
     return sub;
   };
   const auto one = [&](CLI::App* sub) { sub->add_option("id", options->id, "a job's id")->required(); };

@@ -144,18 +144,16 @@ void print_end(const Global& global, const Run& run, const TunerOutcome& outcome
   if (!outcome.note.empty()) fmt::print("note: {}\n", outcome.note);
 }
 
-int run_verb(const Global& global, const Options& options) {
-  const auto run = find_run(options.run.empty() ? std::nullopt : std::optional<fs::path>(options.run));
-  if (!run) return report_error(global, run.error());
-  const auto outcome = work(global, *run, options);
+Result<int> run_verb(const Global& global, const Options& options) {
+  HONE_TRY(const Run run, find_run(options.run.empty() ? std::nullopt : std::optional<fs::path>(options.run)));
+  HONE_TRY(const TunerOutcome outcome, work(global, run, options));
   end_progress();
-  if (!outcome) return report_error(global, outcome.error());
-  print_end(global, *run, *outcome);
-  const std::string again = "hone run --resume --run " + run->root.string();
-  if (outcome->end == RunEnd::cancelled) fmt::print(stderr, "stopped; what is finished is kept. Go on with: {}\n", again);
-  if (outcome->end == RunEnd::budget_evaluations) fmt::print(stderr, "the budget ended. Go on with: {} --budget evaluations=N\n", again);
-  if (outcome->end == RunEnd::budget_time) fmt::print(stderr, "the budget ended. Go on with: {} --budget time=T\n", again);
-  return exit_code_of(outcome->end);
+  print_end(global, run, outcome);
+  const std::string again = "hone run --resume --run " + run.root.string();
+  if (outcome.end == RunEnd::cancelled) fmt::print(stderr, "stopped; what is finished is kept. Go on with: {}\n", again);
+  if (outcome.end == RunEnd::budget_evaluations) fmt::print(stderr, "the budget ended. Go on with: {} --budget evaluations=N\n", again);
+  if (outcome.end == RunEnd::budget_time) fmt::print(stderr, "the budget ended. Go on with: {} --budget time=T\n", again);
+  return exit_code_of(outcome.end);
 }
 
 }  // namespace

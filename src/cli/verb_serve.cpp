@@ -121,10 +121,7 @@ void define_serve(CLI::App& app, Invocation& invocation) {
   app.add_option("--blobs", options->blobs, "size of the blob store")->capture_default_str();
   app.add_option("--drain", options->drain, "how long running jobs may go on after SIGTERM")->capture_default_str();
   app.callback([&invocation, options] {
-    invocation.action = [&invocation, options] {
-      const auto code = serve(invocation.global, *options);
-      return code ? *code : report_error(invocation.global, code.error());
-    };
+    invocation.action = [&invocation, options] { return serve(invocation.global, *options); };
   });
 }
 

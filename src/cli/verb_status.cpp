@@ -7,13 +7,11 @@
 namespace hone::cli {
 namespace {
 
-int status(const Global& global, const std::string& run_dir) {
-  auto run = find_run(run_dir.empty() ? std::nullopt : std::optional<fs::path>(run_dir));
-  if (!run) return report_error(global, run.error());
-  const auto summary = summarize(*run);
-  if (!summary) return report_error(global, summary.error());
-  if (global.json) fmt::print("{}\n", status_json(*summary).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  else fmt::print("{}", status_text(*summary));
+Result<int> status(const Global& global, const std::string& run_dir) {
+  HONE_TRY(const Run run, find_run(run_dir.empty() ? std::nullopt : std::optional<fs::path>(run_dir)));
+  HONE_TRY(const auto summary, summarize(run));
+  if (global.json) fmt::print("{}\n", status_json(summary).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else fmt::print("{}", status_text(summary));
   return 0;
 }
 

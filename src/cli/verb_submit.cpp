@@ -63,7 +63,7 @@ Result<int> submit(const Global& global, const Options& options) {
   if (result.is_object() && result.contains("error")) {
     Error error;
     from_json(result["error"], error);
-    if (!global.json) return report_error(global, error);
+    if (!global.json) return fail(std::move(error));
     return exit_code_of(error.kind);
   }
   if (!result.contains("report")) return result.value("exit_code", 0) == 0 && result.value("failed", 0) == 0 ? 0 : 1;
@@ -88,11 +88,7 @@ void define_submit(CLI::App& app, Invocation& invocation) {
   app.add_flag("--wait", options->wait, "until it ends; the exit code is the job's");
   app.add_option("--remote", options->remote, "the service's URL (default: HONE_URL)");
   app.callback([&invocation, options] {
-    invocation.action = [&invocation, options] {
-      const auto code = submit(invocation.global, *options);
-      end_progress();
-      return code ? *code : report_error(invocation.global, code.error());
-    };
+    invocation.action = [&invocation, options] { return submit(invocation.global, *options); };
   });
 }
 

@@ -128,17 +128,10 @@ Result<int> make(const Global& global, const Options& options) {
 using Action = Result<int> (*)(const Global&, const Options&);
 
 void define(CLI::App& app, Invocation& invocation, const char* name, const char* summary, const char* example, const char* operand, Action action) {
-  CLI::App* sub = app.add_subcommand(name, summary);
   auto options = std::make_shared<Options>();
+  CLI::App* sub = add_command(app, invocation, name, summary, example, [&invocation, options, action] { return action(invocation.global, *options); });
   if (operand != nullptr) sub->add_option("name", options->name, operand)->required();
   if (std::string_view(name) == "new") sub->add_option("--dir", options->dir, "folder to make instead of one among your tasks");
-  sub->footer(example);
-  sub->callback([&invocation, options, action] {
-    invocation.action = [&invocation, options, action] {
-      auto code = action(invocation.global, *options);
-      return code ? *code : report_error(invocation.global, code.error());
-    };
-  });
 }
 
 }  // namespace

@@ -74,15 +74,8 @@ void define_token(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   app.require_subcommand(1);
   auto command = [&](const char* name, const char* summary, const char* example, Result<int> (*action)(const Global&, const Options&)) {
-    CLI::App* sub = app.add_subcommand(name, summary);
-    sub->footer(example);
+    CLI::App* sub = add_command(app, invocation, name, summary, example, [&invocation, options, action] { return action(invocation.global, *options); });
     sub->add_option("--tokens", options->tokens, "the file (default: service/tokens.json in Hone's data folder)");
-    sub->callback([&invocation, options, action] {
-      invocation.action = [&invocation, options, action] {
-        const auto code = action(invocation.global, *options);
-        return code ? *code : report_error(invocation.global, code.error());
-      };
-    });
     return sub;
   };
   CLI::App* creating = command("create", "a new token; prints its secret, once", "hone token create ci --scope submit,read --quota jobs=4,device=2h", &create);

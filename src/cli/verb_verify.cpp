@@ -46,10 +46,7 @@ void define_verify(CLI::App& app, Invocation& invocation) {
   app.add_option("receipt", options->receipt, "path of a receipt, or its id")->required();
   app.add_option("--run", options->run, "run whose receipts an id is looked up in; found by itself inside one");
   app.callback([&invocation, options] {
-    invocation.action = [&invocation, options] {
-      auto code = verify_receipt(invocation.global, options->receipt, options->run);
-      return code ? *code : report_error(invocation.global, code.error());
-    };
+    invocation.action = [&invocation, options] { return verify_receipt(invocation.global, options->receipt, options->run); };
   });
 }
 

@@ -1,5 +1,7 @@
 #include "client/http_client.h"
 
+#include "base/clock.h"
+
 #include <boost/asio.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
@@ -21,10 +23,6 @@ using boost::system::error_code;
 
 constexpr std::uint64_t kLargestAnswer = std::uint64_t{512} << 20;
 constexpr double kConnect_s = 10;
-
-std::chrono::steady_clock::duration seconds(double s) {
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(s));
-}
 
 }  // namespace
 
@@ -101,7 +99,7 @@ class HttpClient::Impl {
     }
     if (url_.tls) secure_.emplace(io_, tls_);
     else plain_.emplace(io_);
-    lowest().expires_after(seconds(kConnect_s));
+    lowest().expires_after(as_duration(kConnect_s));
     co_await lowest().async_connect(found, asio::redirect_error(asio::use_awaitable, code));
     if (code) {
       failed("reach", code);
@@ -123,7 +121,7 @@ class HttpClient::Impl {
       out = fail(make_error(ErrorKind::unavailable, "{} {}: {}", what, to_text(url_), code == beast::error::timeout ? "it takes too long" : code.message()));
     };
     error_code code;
-    lowest().expires_after(seconds(timeout_s));
+    lowest().expires_after(as_duration(timeout_s));
     co_await http::async_write(stream, request, asio::redirect_error(asio::use_awaitable, code));
     const error_code written = code;       // a server may have answered before it had read everything
     http::response_parser<http::string_body> parser;

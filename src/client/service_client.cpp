@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "wire/wire.h"
 
 namespace hone::client {
@@ -14,6 +15,8 @@ using nlohmann::json;
 
 constexpr double kAnswer_s = 30;           // beyond what a request itself waits
 constexpr double kPoll_s = 20;
+constexpr double kUpload_s = 600;
+constexpr std::size_t kInline = std::size_t{256} << 10;   // characters of a file that a job's body holds itself
 constexpr double kLongestPause_s = 5;
 
 json parse(const std::string& body) {
@@ -42,15 +45,14 @@ Result<ServiceClient> ServiceClient::create(ClientOptions options) {
   return ServiceClient(HttpClient(url), std::move(text), std::move(options));
 }
 
-Result<json> ServiceClient::call(const std::string& method, const std::string& target, const json* body, const std::string& key, double timeout_s) {
+Result<json> ServiceClient::call(const std::string& method, const std::string& target, double timeout_s, const Sent& sent) {
   std::vector<std::pair<std::string, std::string>> headers;
   if (!options_.token.empty()) headers.emplace_back("Authorization", "Bearer " + options_.token);
-  if (body != nullptr) headers.emplace_back("Content-Type", "application/json");
-  if (!key.empty()) headers.emplace_back("Idempotency-Key", key);
-  const std::string text = body != nullptr ? body->dump() : "";
+  if (!sent.type.empty()) headers.emplace_back("Content-Type", sent.type);
+  if (!sent.key.empty()) headers.emplace_back("Idempotency-Key", sent.key);
   const double end = now_s() + options_.patience_s;
   for (double pause_s = 0.1;; pause_s = std::min(2 * pause_s, kLongestPause_s)) {
-    const auto answer = http_.send(method, target, text, headers, timeout_s);
+    const auto answer = http_.send(method, target, sent.bytes, headers, timeout_s);
     Error error;
     if (answer) {
       if (answer->status >= 200 && answer->status < 300) {
@@ -81,19 +83,33 @@ Result<ServiceClient::Health> ServiceClient::health() {
   return out;
 }
 
-Result<json> ServiceClient::task(const std::string& name) { return call("GET", "/v1/tasks/" + name, nullptr, "", kAnswer_s); }
+Result<json> ServiceClient::task(const std::string& name) { return call("GET", "/v1/tasks/" + name, kAnswer_s); }
 
-Result<json> ServiceClient::submit(const json& job) {
-  return call("POST", "/v1/jobs", &job, fmt::format("c-{:016x}{:016x}", random_seed(), random_seed()), kAnswer_s);
+Result<json> ServiceClient::submit(json job) {
+  for (const char* side : {"candidate", "incumbent"}) {
+    if (!job["request"].contains(side)) continue;
+    for (auto& [name, content] : job["request"][side]["files"].items()) {
+      const bool hex = content.is_object() && content.contains("hex");
+      if (!hex && !content.is_string()) continue;
+      const std::string& text = (hex ? content["hex"] : content).get_ref<const std::string&>();
+      if (text.size() <= kInline) continue;
+      auto bytes = hex ? from_hex(text) : std::optional(text);
+      if (!bytes) continue;                // the service says what is wrong with it
+      const std::string hash = sha256(*bytes);
+      HONE_CHECK(call("PUT", "/v1/blobs/" + hash, kUpload_s, {"application/octet-stream", *std::move(bytes), ""}));
+      content = {{"sha256", hash}};
+    }
+  }
+  return call("POST", "/v1/jobs", kAnswer_s, {"application/json", job.dump(), fmt::format("c-{:016x}{:016x}", random_seed(), random_seed())});
 }
 
 Result<json> ServiceClient::job(const std::string& id, double wait_s, std::optional<std::int64_t> after) {
-  return call("GET", fmt::format("/v1/jobs/{}?wait={:.3f}{}", id, wait_s, after ? fmt::format("&after={}", *after) : ""), nullptr, "", wait_s + kAnswer_s);
+  return call("GET", fmt::format("/v1/jobs/{}?wait={:.3f}{}", id, wait_s, after ? fmt::format("&after={}", *after) : ""), wait_s + kAnswer_s);
 }
 
-Result<json> ServiceClient::jobs(int limit) { return call("GET", fmt::format("/v1/jobs?limit={}", limit), nullptr, "", kAnswer_s); }
+Result<json> ServiceClient::jobs(int limit) { return call("GET", fmt::format("/v1/jobs?limit={}", limit), kAnswer_s); }
 
-Result<json> ServiceClient::cancel(const std::string& id) { return call("POST", "/v1/jobs/" + id + "/cancel", nullptr, "", kAnswer_s); }
+Result<json> ServiceClient::cancel(const std::string& id) { return call("POST", "/v1/jobs/" + id + "/cancel", kAnswer_s); }
 
 Result<json> ServiceClient::follow(const std::string& id) {
   std::int64_t seen = 0;
@@ -127,6 +143,10 @@ Result<Report> judge_remotely(ServiceClient& service, const Task& task, const Ju
     Error error;
     if (!result.contains("error")) return fail(ErrorKind::internal, "job {} ended without a report", job.at("id").get<std::string>());
     from_json(result["error"], error);
+    if (const auto partial = result.find("partial"); partial != result.end())
+      for (const json& each : partial->value("workloads", json::array()))
+        error.notes.push_back(fmt::format("before that: workload {}: {}{}", each.value("id", ""), each.value("verdict", ""),
+                                          each["ratio"].is_number() ? fmt::format(" {:.3f}x", each["ratio"].get<double>()) : ""));
     return fail(std::move(error));
   }
   HONE_TRY(Report report, report_from_json(result["report"]));

@@ -34,8 +34,8 @@ class ServiceClient {
   };
   Result<Health> health();                 // once, without patience
   Result<nlohmann::json> task(const std::string& name);
-  // Accepts a job ({"kind", "request", ...}); its state then.
-  Result<nlohmann::json> submit(const nlohmann::json& job);
+  // Accepts a job ({"kind", "request", ...}); its state then. Large files of candidates go ahead as blobs.
+  Result<nlohmann::json> submit(nlohmann::json job);
   // When it has ended or there are events after `after`, at the latest after `wait_s`.
   Result<nlohmann::json> job(const std::string& id, double wait_s = 0, std::optional<std::int64_t> after = {});
   Result<nlohmann::json> jobs(int limit);
@@ -50,7 +50,11 @@ class ServiceClient {
   void say(const std::string& line) const {
     if (options_.progress) options_.progress(line);
   }
-  Result<nlohmann::json> call(const std::string& method, const std::string& target, const nlohmann::json* body, const std::string& key, double timeout_s);
+  struct Sent {
+    std::string type, bytes;               // Content-Type; none: no body
+    std::string key;                       // of idempotency; empty: none
+  };
+  Result<nlohmann::json> call(const std::string& method, const std::string& target, double timeout_s, const Sent& sent = {});
 
   HttpClient http_;
   std::string url_;

@@ -146,12 +146,15 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
       job.cancel = request.cancel;
       job.progress = progress;
       const double begin = now_s();
-      HONE_TRY(outcome, judge_workload(job));
+      if (auto found = judge_workload(job)) outcome = *std::move(found);
+      else if (outcomes.empty() || exit_code_of(found.error().kind) == 2) return fail(std::move(found).error());
+      else outcome.report.error = std::move(found).error();   // what is measured already is kept
       judged += now_s() - begin;
       statistics_s += outcome.statistics_s;
     }
     if (outcome.report.verdict == Verdict::pass) ++report.passed;
     if (outcome.report.error && outcome.report.error->kind == ErrorKind::cancelled) report.cancelled = true;
+    if (request.judged) request.judged(outcome.report);
     outcomes.push_back(std::move(outcome));
   }
   // Nothing but faults of the machine: that is the answer.

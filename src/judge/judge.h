@@ -35,6 +35,7 @@ struct JudgeRequest {
   bool quick = false;                        // tuner: fewer seeds, wider interval; never a KEEP on its own
   const std::atomic<bool>* cancel = nullptr;
   Progress progress;
+  std::function<void(const WorkloadReport&)> judged;   // each workload as soon as its verdict is there
 };
 
 // The rooms a judge works with.

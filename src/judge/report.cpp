@@ -77,22 +77,24 @@ int Report::exit_code() const {
   return passed == total && total > 0 ? 0 : 1;
 }
 
+json to_json(const WorkloadReport& workload) {
+  json error = nullptr;
+  if (workload.error) to_json(error, *workload.error);
+  return {{"id", workload.id},
+          {"verdict", name_of(workload.verdict)},
+          {"error", std::move(error)},
+          {"baseline", workload.baseline.empty() ? json(nullptr) : json{{"name", workload.baseline}, {"describe", workload.baseline_text}}},
+          {"baseline_us", number(workload.baseline_s, 1e6)},
+          {"candidate_us", number(workload.candidate_s, 1e6)},
+          {"ratio", number(workload.ratio)},
+          {"ratio_ci", interval(workload.ratio_ci)},
+          {"samples", workload.samples},
+          {"notes", workload.notes}};
+}
+
 json to_json(const Report& report) {
   json workloads = json::array();
-  for (const WorkloadReport& workload : report.workloads) {
-    json error = nullptr;
-    if (workload.error) to_json(error, *workload.error);
-    workloads.push_back({{"id", workload.id},
-                         {"verdict", name_of(workload.verdict)},
-                         {"error", std::move(error)},
-                         {"baseline", workload.baseline.empty() ? json(nullptr) : json{{"name", workload.baseline}, {"describe", workload.baseline_text}}},
-                         {"baseline_us", number(workload.baseline_s, 1e6)},
-                         {"candidate_us", number(workload.candidate_s, 1e6)},
-                         {"ratio", number(workload.ratio)},
-                         {"ratio_ci", interval(workload.ratio_ci)},
-                         {"samples", workload.samples},
-                         {"notes", workload.notes}});
-  }
+  for (const WorkloadReport& workload : report.workloads) workloads.push_back(to_json(workload));
   return {{"schema", "hone.bench/1"},
           {"task", report.task},
           {"candidate", report.candidate},

@@ -68,6 +68,7 @@ struct Report {
 };
 
 nlohmann::json to_json(const Report& report);       // hone.bench/1
+nlohmann::json to_json(const WorkloadReport& workload);   // its part of that
 // What `to_json` said, without raw samples and receipt. Kind contract when it is no hone.bench/1.
 Result<Report> report_from_json(const nlohmann::json& json);
 // One row a workload, errors below the table, "passed: 4/4", the geomean only if all pass, the

@@ -44,13 +44,13 @@ class Blobs {
 
   Result<> put(const std::string& sha256, std::string_view bytes) const;
   bool holds(const std::string& sha256) const;
+  fs::path place_of(const std::string& sha256) const { return folder_ / sha256.substr(0, 2) / sha256; }
   // Kind not_found; contract when the file was damaged (it is removed: it can be put again).
   Result<std::string> get(const std::string& sha256) const;
   Result<> remove(const std::string& sha256) const;
 
  private:
   explicit Blobs(fs::path folder) : folder_(std::move(folder)) {}
-  fs::path place_of(const std::string& sha256) const { return folder_ / sha256.substr(0, 2) / sha256; }
   fs::path folder_;
 };
 

@@ -32,10 +32,6 @@ constexpr double kSlowest = 16384;                   // bytes a second that a bo
 constexpr double kKeepAlive_s = 15;                  // between comments in an event stream
 constexpr double kLinger_s = 2;
 
-std::chrono::steady_clock::duration seconds(double s) {
-  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(s));
-}
-
 // False: broken percent signs.
 bool decode(std::string_view text, std::string& out, bool plus) {
   const auto digit = [](char c) {
@@ -182,7 +178,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     // False: the time is over.
     awaitable<bool> wait(double s) {
       if (!waiter.fired) {
-        waiter.timer.expires_after(seconds(std::max(0.0, s)));
+        waiter.timer.expires_after(as_duration(std::max(0.0, s)));
         error_code code;
         co_await waiter.timer.async_wait(asio::redirect_error(asio::use_awaitable, code));
       }
@@ -235,7 +231,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
         co_await serve(beast::tcp_stream(std::move(socket)), peer);
       } else {
         beast::ssl_stream<beast::tcp_stream> stream(std::move(socket), tls_);
-        beast::get_lowest_layer(stream).expires_after(seconds(options_.head_s));
+        beast::get_lowest_layer(stream).expires_after(as_duration(options_.head_s));
         co_await stream.async_handshake(ssl::stream_base::server, asio::redirect_error(asio::use_awaitable, code));
         if (!code) co_await serve(std::move(stream), peer);
       }
@@ -252,7 +248,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       http::request_parser<http::empty_body> head;
       head.header_limit(kHeadBytes);
       head.body_limit(boost::none);
-      lowest.expires_after(seconds(options_.head_s));
+      lowest.expires_after(as_duration(options_.head_s));
       error_code code;
       co_await http::async_read_header(stream, buffer, head, asio::redirect_error(asio::use_awaitable, code));
       const double begin = now_s();
@@ -302,7 +298,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
           while (!body.is_done() && !early) {
             body.get().body().data = piece.data();
             body.get().body().size = piece.size();
-            lowest.expires_after(seconds(options_.body_s));
+            lowest.expires_after(as_duration(options_.body_s));
             co_await http::async_read(stream, buffer, body, asio::redirect_error(asio::use_awaitable, code));
             if (code == http::error::need_buffer) code = {};
             if (code) break;
@@ -325,7 +321,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
           } else if (code == beast::error::timeout) {
             reply = api_.refuse(408, "the body came too slowly", request);
             broken = true;
-            lowest.expires_after(seconds(options_.write_s));
+            lowest.expires_after(as_duration(options_.write_s));
           } else if (code) {
             break;                         // torn off: nobody reads an answer
           } else {
@@ -366,7 +362,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     }
     error_code ignored;
     if constexpr (!std::is_same_v<Stream, beast::tcp_stream>) {
-      lowest.expires_after(seconds(kLinger_s));
+      lowest.expires_after(as_duration(kLinger_s));
       co_await stream.async_shutdown(asio::redirect_error(asio::use_awaitable, ignored));
     }
     lowest.socket().shutdown(tcp::socket::shutdown_send, ignored);
@@ -392,7 +388,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     response.keep_alive(keep);
     response.content_length(answer.body.size());
     if (!head_only) response.body() = answer.body;
-    beast::get_lowest_layer(stream).expires_after(seconds(options_.write_s + static_cast<double>(answer.body.size()) / kSlowest));
+    beast::get_lowest_layer(stream).expires_after(as_duration(options_.write_s + static_cast<double>(answer.body.size()) / kSlowest));
     error_code code;
     if (head_only) {
       http::response_serializer<http::string_body> serializer(response);
@@ -415,7 +411,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     http::response_serializer<http::empty_body> serializer(response);
     auto& lowest = beast::get_lowest_layer(stream);
     error_code code;
-    lowest.expires_after(seconds(options_.write_s));
+    lowest.expires_after(as_duration(options_.write_s));
     co_await http::async_write_header(stream, serializer, asio::redirect_error(asio::use_awaitable, code));
     Subscription subscription(*this, events.topic);
     for (double said_s = now_s(); !code;) {
@@ -423,14 +419,14 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       if (part.text.empty() && now_s() - said_s >= kKeepAlive_s) part.text = ":\n\n";
       if (!part.text.empty()) {
         said_s = now_s();
-        lowest.expires_after(seconds(options_.write_s));
+        lowest.expires_after(as_duration(options_.write_s));
         co_await asio::async_write(stream, http::make_chunk(asio::buffer(part.text)), asio::redirect_error(asio::use_awaitable, code));
       }
       if (part.end || closing_) break;
       lowest.expires_never();
       co_await subscription.wait(1.0);
     }
-    lowest.expires_after(seconds(options_.write_s));
+    lowest.expires_after(as_duration(options_.write_s));
     if (!code) co_await asio::async_write(stream, http::make_chunk_last(), asio::redirect_error(asio::use_awaitable, code));
   }
 
@@ -442,7 +438,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     lowest.socket().shutdown(tcp::socket::shutdown_send, code);
     std::vector<char> sink(kPiece);
     buffer.clear();
-    lowest.expires_after(seconds(kLinger_s));
+    lowest.expires_after(as_duration(kLinger_s));
     for (code = {}; !code;) co_await lowest.async_read_some(asio::buffer(sink), asio::redirect_error(asio::use_awaitable, code));
   }
 

@@ -63,19 +63,20 @@ void Queue::forget_if_idle(const std::string& token) {
     lines_.erase(line);
 }
 
-bool Queue::remove(const std::string& job) {
+std::optional<Waiting> Queue::remove(const std::string& job) {
   for (auto& [token, line] : lines_)
     for (auto jobs = line.by_priority.begin(); jobs != line.by_priority.end(); ++jobs) {
       const auto found = std::find_if(jobs->second.begin(), jobs->second.end(), [&](const Waiting& each) { return each.job == job; });
       if (found == jobs->second.end()) continue;
+      Waiting out = std::move(*found);
       jobs->second.erase(found);
       if (jobs->second.empty()) line.by_priority.erase(jobs);
       --line.waiting;
       --waiting_;
       forget_if_idle(std::string(token));
-      return true;
+      return out;
     }
-  return false;
+  return std::nullopt;
 }
 
 std::vector<Waiting> Queue::take_expired(double now_s) {

@@ -19,7 +19,8 @@ namespace hone::server {
 struct Waiting {
   std::string job, token;
   int priority = 0;                        // -10 to 10
-  std::optional<double> expires_s;         // on the monotonic clock: its queue_timeout_s is over
+  std::optional<double> expires_s = {};    // on the monotonic clock: its queue_timeout_s is over
+  double since_s = 0;                      // on the same clock: when it began to wait
 };
 
 struct QueueLimits {
@@ -40,8 +41,8 @@ class Queue {
   // The next one, which counts as running from now on.
   std::optional<Waiting> pop();
   void finished(const std::string& token);
-  // False: it is not waiting.
-  bool remove(const std::string& job);
+  // None: it is not waiting.
+  std::optional<Waiting> remove(const std::string& job);
   // Takes those out that have waited too long.
   std::vector<Waiting> take_expired(double now_s);
 

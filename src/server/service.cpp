@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
-#include "server/device_process.h"
+#include "server/lane.h"
 #include "wire/wire.h"
 
 namespace hone::server {
@@ -20,22 +20,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr double kDefaultTimeout_s = 3600;
-constexpr double kTick_s = 0.5;
-constexpr double kPing_s = 1;
-constexpr double kEventEvery_s = 0.25;     // progress of one kind
-constexpr double kCancelGrace_s = 10;      // from the wish to the kill
-constexpr int kMostLosses = 3;             // device processes that one job may cost
-constexpr int kQuarantineAfter = 5;        // processes lost in a row
-constexpr double kQuarantine_s = 30;       // between tries then
 constexpr double kJanitor_s = 1, kCollect_s = 30;
 constexpr std::uint64_t kLeastFree = std::uint64_t{16} << 20;
-
-json error_json(const Error& error) {
-  json out;
-  to_json(out, error);
-  return out;
-}
 
 std::string today() { return utc_timestamp().substr(0, 10) + "T00:00:00.000Z"; }
 
@@ -47,23 +33,6 @@ double microseconds(const std::string& utc) {
 }
 
 }  // namespace
-
-struct Service::Lane {
-  std::size_t number = 0;
-  std::vector<std::string> argv;
-  std::unique_ptr<DeviceProcess> process;  // the lane's thread alone, as is the next
-  double pinged_s = 0;
-  // Below: under the service's mutex.
-  std::string state = "starting", reason;
-  json device;
-  std::string job;
-  double since_s = 0, life_s = 0, probed_s = 0;   // of the state; of the last sign of life; of the last probe that went well
-  bool probing = false;
-  int lost = 0;                            // in a row
-  std::uint64_t replaced = 0;
-  std::map<std::string, int> losses;       // of jobs that have cost processes
-  std::thread thread;
-};
 
 Service::Service(ServiceOptions options, Log& log) : options_(std::move(options)), log_(log), queue_(options_.queue), began_s_(now_s()) {
   metrics_.describe("hone_build_info", "gauge", "the running version");
@@ -95,9 +64,7 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Log& log)
   self.blobs_ = std::make_unique<Blobs>(std::move(blobs));
   HONE_TRY(self.tokens_, Tokens::load(self.options_.tokens));
   HONE_TRY(const std::vector<Job> waiting, self.store_->queued());
-  for (const Job& job : waiting)
-    self.queue_.push({job.id, job.request.token, job.request.priority,
-                      job.request.queue_timeout_s ? std::optional<double>(now_s() + *job.request.queue_timeout_s) : std::nullopt});
+  for (const Job& job : waiting) self.enqueue(job);
   if (!waiting.empty()) log.info("jobs_queued_again", {{"jobs", waiting.size()}});
   std::promise<Result<>> first;
   auto first_started = first.get_future();
@@ -198,14 +165,18 @@ Result<Service::Submitted> Service::submit(const Caller& caller, const json& bod
   HONE_TRY(Accepted accepted, store_->accept(request));
   if (!accepted.repeated) {
     metrics_.add("hone_jobs_accepted_total", {{"kind", request.kind}});
-    {
-      const std::lock_guard lock(mutex_);
-      queue_.push({accepted.job.id, request.token, request.priority,
-                   request.queue_timeout_s ? std::optional<double>(now_s() + *request.queue_timeout_s) : std::nullopt});
-    }
+    enqueue(accepted.job);
     wake_.notify_one();
   }
   return Submitted{job_json(accepted.job), accepted.repeated};
+}
+
+void Service::enqueue(const Job& job) {
+  const double now = now_s(), limit_s = job.request.queue_timeout_s.value_or(0);
+  Waiting waiting{job.id, job.request.token, job.request.priority, std::nullopt, now};
+  if (job.request.queue_timeout_s) waiting.expires_s = now + limit_s;
+  const std::lock_guard lock(mutex_);
+  queue_.push(std::move(waiting));
 }
 
 json Service::job_json(const Job& job) const {
@@ -270,13 +241,13 @@ Result<json> Service::cancel(const Caller& caller, const std::string& id) {
   HONE_TRY(const Job job, store_->job(id, caller.owner()));
   HONE_TRY(const bool alive, store_->ask_cancel(id));
   if (alive) {
-    bool waiting = false;
+    std::optional<Waiting> waiting;
     {
       const std::lock_guard lock(mutex_);
       waiting = queue_.remove(id);
     }
     if (waiting)
-      end_job(job, JobState::cancelled, {{"error", error_json(make_error(ErrorKind::cancelled, "cancelled before it had begun"))}});
+      end_job(job, JobState::cancelled, {{"error", json(make_error(ErrorKind::cancelled, "cancelled before it had begun"))}}, now_s() - waiting->since_s);
     wake_.notify_all();
   }
   return this->job(caller, id, std::nullopt);
@@ -300,13 +271,13 @@ Result<std::string> Service::artifact(const Caller& caller, const std::string& i
                   .with_hint("result.json and receipt.json are there when it has ended, trace.json always"));
 }
 
-void Service::end_job(const Job& job, JobState state, json result) {
+void Service::end_job(const Job& job, JobState state, json result, double waited_s) {
   std::string how = state == JobState::cancelled ? "cancelled" : "done";
   if (state == JobState::done && result.contains("error")) how = result["error"].value("kind", "error");
   // A change that cannot be written (disk full) stays queued or running: the next start takes it up again.
-  const auto ended = store_->end_unstarted(job.id, state, result);
+  const auto ended = store_->end_unstarted(job.id, state, result, waited_s);
   if (!ended) {
-    log_.warn("job_not_ended", {{"job", job.id}, {"error", error_json(ended.error())}});
+    log_.warn("job_not_ended", {{"job", job.id}, {"error", json(ended.error())}});
     return;
   }
   metrics_.add("hone_jobs_total", {{"kind", job.request.kind}, {"outcome", how}});
@@ -314,278 +285,10 @@ void Service::end_job(const Job& job, JobState state, json result) {
   changed(job.id);
 }
 
-// ---- devices
-
-void Service::lane(Lane& lane, std::function<void(Result<>)> started) {
-  auto first = start_device(lane);
-  const bool good = first.has_value();
-  started(std::move(first));
-  if (!good && lane.number == 0) return;
-  while (!stopping_) {
-    if (!lane.process) {
-      double wait_s = 0;
-      {
-        const std::lock_guard lock(mutex_);
-        if (lane.lost >= kQuarantineAfter) wait_s = kQuarantine_s;
-        else if (lane.lost > 1) wait_s = 0.1 * (1 << lane.lost);
-        if (wait_s >= kQuarantine_s) lane.state = "quarantined";
-      }
-      for (const double end = now_s() + wait_s; now_s() < end && !stopping_;) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-      if (stopping_) break;
-      (void)start_device(lane);
-      continue;
-    }
-    std::optional<Waiting> next;
-    {
-      std::unique_lock lock(mutex_);
-      if (lane.state == "ready" && !lane.probing && !draining_) next = queue_.pop();
-      if (!next) {
-        wake_.wait_for(lock, std::chrono::duration<double>(lane.probing ? 0.001 : kTick_s));
-        if (lane.state == "ready" && !lane.probing && !draining_) next = queue_.pop();
-      }
-      if (next) {
-        lane.job = next->job;
-        lane.state = "busy";
-        lane.since_s = now_s();
-      }
-    }
-    if (next) run(lane, *next);
-    else idle(lane);
-  }
-  lane.process.reset();
-}
-
-Result<> Service::start_device(Lane& lane) {
-  auto process = DeviceProcess::start(lane.argv, options_.start_s);
-  const std::lock_guard lock(mutex_);
-  if (!process) {
-    ++lane.lost;
-    lane.state = "starting";
-    lane.reason = process.error().message;
-    log_.warn("device_not_started", {{"device", lane.number}, {"error", error_json(process.error())}});
-    return fail(std::move(process).error());
-  }
-  lane.process = *std::move(process);
-  lane.device = lane.process->device();
-  lane.state = "ready";
-  lane.reason.clear();
-  lane.since_s = lane.life_s = lane.probed_s = now_s();
-  lane.probing = false;
-  log_.info("device_ready", {{"device", lane.number}, {"pid", lane.process->pid()}, {"what", lane.device}});
-  return {};
-}
-
-// Looks after an idle device: signs of life, and now and then a probe that really computes something.
-void Service::idle(Lane& lane) {
-  bool lost = false;
-  std::string reason = "the device process has ended";
-  json message;
-  const double now = now_s();
-  const bool ask_probe = !lane.probing && now - lane.probed_s > options_.probe_s && lane.state == "ready";
-  if (ask_probe) {
-    lost = !lane.process->send({{"probe", 1}});
-    const std::lock_guard lock(mutex_);
-    lane.probing = true;
-    lane.since_s = now;
-  } else if (now - lane.pinged_s > kPing_s) {
-    lost = !lane.process->send({{"ping", 1}});
-    lane.pinged_s = now;
-  }
-  while (!lost) {
-    const auto got = lane.process->receive(message, lane.probing ? 0.02 : 0);
-    if (got == Channel::Got::nothing) break;
-    lost = got == Channel::Got::closed;
-    if (lost) break;
-    const std::lock_guard lock(mutex_);
-    lane.life_s = now_s();
-    if (message.contains("probed")) {
-      lane.probing = false;
-      if (message["error"].is_null()) lane.probed_s = lane.life_s, lane.lost = 0;
-      else lost = true, reason = message["error"].value("message", "the probe failed");
-    }
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    // Its reader may answer while what computes is wedged: a probe that does not come back is silence too.
-    const double silent_s = std::max(now_s() - lane.life_s, lane.probing ? now_s() - lane.since_s : 0.0);
-    if (!lost && silent_s > options_.watchdog_s && lane.state == "ready") {
-      lane.state = "stuck";
-      lane.reason = fmt::format("no sign of life for {:.0f} s", silent_s);
-      log_.warn("device_stuck", {{"device", lane.number}});
-    } else if (!lost && silent_s <= options_.watchdog_s && lane.state == "stuck") {
-      lane.state = "ready";
-      lane.reason.clear();
-    }
-    if (silent_s > options_.replace_s) lost = true, reason = lane.reason;
-  }
-  if (!lost) return;
-  lose(lane, reason);
-}
-
-// The device is given on when nothing of its process is left.
-void Service::lose(Lane& lane, const std::string& reason) {
-  log_.warn("device_lost", {{"device", lane.number}, {"job", lane.job.empty() ? json() : json(lane.job)}, {"reason", reason}});
-  {
-    const std::lock_guard lock(mutex_);
-    lane.state = "replacing";
-    lane.reason = reason;
-    ++lane.lost;
-    ++lane.replaced;
-  }
-  metrics_.add("hone_worker_replaced_total");
-  lane.process.reset();
-}
-
-void Service::run(Lane& lane, const Waiting& waiting) {
-  const auto free = [&](bool alive) {
-    const std::lock_guard lock(mutex_);
-    queue_.finished(waiting.token);
-    lane.job.clear();
-    lane.state = alive ? "ready" : "replacing";
-    lane.since_s = now_s();
-    wake_.notify_all();
-  };
-  auto job = store_->job(waiting.job);
-  if (!job) return free(true);
-  if (job->cancel_asked) {
-    end_job(*job, JobState::cancelled, {{"error", error_json(make_error(ErrorKind::cancelled, "cancelled before it had begun"))}});
-    return free(true);
-  }
-  // Blobs become text here: a device process knows nothing of the service's folders.
-  json request = job->request.body;
-  for (const char* side : {"candidate", "incumbent"})
-    if (const auto candidate = request.find(side); candidate != request.end())
-      for (auto& [name, content] : (*candidate)["files"].items())
-        if (content.is_object() && content.contains("sha256")) {
-          auto bytes = blobs_->get(content["sha256"].get<std::string>());
-          if (!bytes) {
-            end_job(*job, JobState::done, {{"error", error_json(bytes.error())}});
-            return free(true);
-          }
-          content = {{"hex", to_hex(*bytes)}};
-        }
-  const auto lease = store_->start(job->id);
-  if (!lease) {
-    log_.warn("job_not_started", {{"job", job->id}, {"error", error_json(lease.error())}});
-    if (lease.error().kind == ErrorKind::io) {   // the disk is full, say: it keeps its place
-      const std::lock_guard lock(mutex_);
-      queue_.push_front(waiting);
-    }
-    free(true);
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    return;
-  }
-  metrics_.observe("hone_job_queue_seconds", {{"kind", job->request.kind}},
-                   std::max(0.0, microseconds(utc_timestamp()) - microseconds(job->accepted)) * 1e-6);
-  changed(job->id);
-
-  const double begin = now_s(), limit_s = job->request.timeout_s > 0 ? job->request.timeout_s : kDefaultTimeout_s;
-  double asked_s = 0, pinged_s = begin, event_s = 0;
-  std::string event;
-  bool late = false, cancelled = false;
-  std::string lost = "the device process has ended";
-  std::optional<json> answer;
-  bool alive = lane.process->send({{"job", job->id}, {"kind", job->request.kind}, {"request", std::move(request)}});
-  json message;
-  while (alive && !answer) {
-    const auto got = lane.process->receive(message, 0.05);
-    const double now = now_s();
-    if (got == Channel::Got::closed) {
-      alive = false;
-      break;
-    }
-    if (got == Channel::Got::message) {
-      const std::lock_guard lock(mutex_);
-      lane.life_s = now;
-      if (lane.state == "stuck") lane.state = "busy", lane.reason.clear();
-    }
-    if (got == Channel::Got::message && message.value("done", "") == job->id) {
-      answer = json::object();
-      if (message.contains("result")) *answer = std::move(message["result"]);
-      if (message.contains("error")) (*answer)["error"] = std::move(message["error"]);
-      break;
-    }
-    if (got == Channel::Got::message && message.value("job", "") == job->id) {
-      const std::string name = message.value("event", "progress");
-      if (name != event || now - event_s > kEventEvery_s) {
-        event = name;
-        event_s = now;
-        (void)store_->add_event(job->id, name, message["data"]);
-        changed(job->id);
-      }
-    }
-    if (now - pinged_s > kPing_s) {
-      pinged_s = now;
-      alive = lane.process->send({{"ping", 1}});
-      const auto fresh = store_->job(job->id);
-      cancelled = fresh && fresh->cancel_asked;
-    }
-    late = late || now - begin > limit_s;
-    if ((late || cancelled || stopping_) && asked_s == 0) {
-      asked_s = now;
-      (void)lane.process->send({{"cancel", job->id}});
-    }
-    if (stopping_ && asked_s > 0 && now - asked_s > 0.2) break;
-    if (asked_s > 0 && now - asked_s > kCancelGrace_s) {
-      alive = false;
-      lost = "it did not stop when it was told to";
-      break;
-    }
-    const std::lock_guard lock(mutex_);
-    if (now - lane.life_s > options_.watchdog_s && lane.state == "busy") lane.state = "stuck", lane.reason = "no sign of life";
-    if (now - lane.life_s > options_.replace_s) {
-      alive = false;
-      lost = fmt::format("the device process gave no sign of life for {:.0f} s", options_.replace_s);
-    }
-  }
-  if (stopping_ && !answer) return;        // queued again at the next start
-  const double ran_s = now_s() - begin;
-  if (!answer && (late || cancelled)) answer = json::object();
-  if (!answer) {
-    const int losses = [&] {
-      const std::lock_guard lock(mutex_);
-      return ++lane.losses[job->id];
-    }();
-    if (losses >= kMostLosses)             // leases that a killed service cost are nobody's fault
-      answer = json{{"error", error_json(make_error(ErrorKind::device, "{}; it has cost {} device processes", lost, losses))}};
-  }
-  if (answer) {
-    if (late) (*answer)["error"] = error_json(make_error(ErrorKind::timeout, "the job did not end within its {}", format_duration(limit_s)));
-    else if (cancelled) (*answer)["error"] = error_json(make_error(ErrorKind::cancelled, "cancelled while it ran"));
-    const JobState state = cancelled && !late ? JobState::cancelled : JobState::done;
-    const std::string how = state == JobState::cancelled ? "cancelled" : answer->contains("error") ? (*answer)["error"].value("kind", "error") : "done";
-    auto kept = store_->finish(job->id, *lease, state, *answer, ran_s);
-    for (int tries = 0; !kept && kept.error().kind == ErrorKind::io && tries < 300 && !stopping_; ++tries) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      kept = store_->finish(job->id, *lease, state, *answer, ran_s);
-    }
-    if (!kept) log_.warn("result_not_kept", {{"job", job->id}, {"error", error_json(kept.error())}});
-    metrics_.add("hone_jobs_total", {{"kind", job->request.kind}, {"outcome", how}});
-    metrics_.observe("hone_job_run_seconds", {{"kind", job->request.kind}}, ran_s);
-    log_.info("job_ended", {{"job", job->id}, {"outcome", how}, {"ran_s", ran_s}});
-    const std::lock_guard lock(mutex_);
-    lane.losses.erase(job->id);
-  } else if (const auto again = store_->requeue(job->id, *lease); again) {
-    const std::lock_guard lock(mutex_);
-    queue_.push_front(waiting);
-  }
-  changed(job->id);
-  if (alive) {
-    {
-      const std::lock_guard lock(mutex_);
-      lane.lost = 0;
-      lane.probed_s = now_s();
-    }
-    return free(true);
-  }
-  lose(lane, lost);
-  free(false);
-}
-
 void Service::janitor() {
   for (double collected_s = 0; !stopping_;) {
     for (const double end = now_s() + kJanitor_s; now_s() < end && !stopping_;) std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    if (const auto read = tokens_->refresh(); !read) log_.warn("tokens_not_read", {{"error", error_json(read.error())}});
+    if (const auto read = tokens_->refresh(); !read) log_.warn("tokens_not_read", {{"error", json(read.error())}});
     std::vector<Waiting> expired;
     {
       const std::lock_guard lock(mutex_);
@@ -594,7 +297,7 @@ void Service::janitor() {
     for (const Waiting& each : expired)
       if (const auto job = store_->job(each.job))
         end_job(*job, JobState::done,
-                {{"error", error_json(make_error(ErrorKind::queue_timeout, "it waited longer than its {}", format_duration(job->request.queue_timeout_s.value_or(0))))}});
+                {{"error", json(make_error(ErrorKind::queue_timeout, "it waited longer than its {}", format_duration(job->request.queue_timeout_s.value_or(0))))}}, now_s() - each.since_s);
     if (now_s() - collected_s < kCollect_s) continue;
     collected_s = now_s();
     (void)store_->drop_old_jobs(options_.keep_jobs);

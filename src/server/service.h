@@ -103,14 +103,22 @@ class Service {
 
  private:
   struct Lane;
+  struct Watched;
   explicit Service(ServiceOptions options, Log& log);
+  // server/lanes.cpp: a device's thread.
   void lane(Lane& lane, std::function<void(Result<>)> started);
   Result<> start_device(Lane& lane);
   void idle(Lane& lane);
   void lose(Lane& lane, const std::string& reason);
   void run(Lane& lane, const Waiting& waiting);
+  bool lead(Lane& lane, const Waiting& waiting, const Job& job, nlohmann::json request);
+  Watched watch(Lane& lane, const Job& job, nlohmann::json request);
+  void keep(const Job& job, std::int64_t lease, JobState state, const nlohmann::json& answer, double ran_s);
+  Result<nlohmann::json> with_blobs(nlohmann::json request) const;
+
+  void enqueue(const Job& job);
   void janitor();
-  void end_job(const Job& job, JobState state, nlohmann::json result);
+  void end_job(const Job& job, JobState state, nlohmann::json result, double waited_s);
   void changed(const std::string& job) {
     if (changed_) changed_(job);
   }

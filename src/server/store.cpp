@@ -303,14 +303,13 @@ Result<Accepted> Store::accept(const JobRequest& request) {
   return out;
 }
 
-Result<std::int64_t> Store::start(const std::string& job) {
+Result<std::int64_t> Store::start(const std::string& job, double waited_s) {
   std::int64_t lease = 0;
   HONE_CHECK(impl_->change([&](SQLite::Database& database) -> Result<> {
     SQLite::Statement update = bound(database,
-                                     "UPDATE jobs SET state = 'running', lease = lease + 1, started = ?, "
-                                     "queued_s = max(0, (julianday(?1) - julianday(accepted)) * 86400.0) "
+                                     "UPDATE jobs SET state = 'running', lease = lease + 1, started = ?, queued_s = queued_s + ? "
                                      "WHERE id = ? AND state = 'queued' RETURNING lease",
-                                     utc_timestamp(), job);
+                                     utc_timestamp(), waited_s, job);
     if (!update.executeStep()) return fail(not_so(database, job, "start"));
     lease = update.getColumn(0).getInt64();
     insert_event(database, job, "leased", {{"lease", lease}});
@@ -339,13 +338,10 @@ Result<> Store::finish(const std::string& job, std::int64_t lease, JobState stat
   });
 }
 
-Result<> Store::end_unstarted(const std::string& job, JobState state, const nlohmann::json& result) {
+Result<> Store::end_unstarted(const std::string& job, JobState state, const nlohmann::json& result, double waited_s) {
   return impl_->change([&](SQLite::Database& database) -> Result<> {
-    const std::string now = utc_timestamp();
-    if (bound(database,
-              "UPDATE jobs SET state = ?1, result = ?2, ended = ?3, queued_s = max(0, (julianday(?3) - julianday(accepted)) * 86400.0) "
-              "WHERE id = ?4 AND state = 'queued'",
-              std::string(name_of(state)), dump(result), now, job)
+    if (bound(database, "UPDATE jobs SET state = ?, result = ?, ended = ?, queued_s = queued_s + ? WHERE id = ? AND state = 'queued'",
+              std::string(name_of(state)), dump(result), utc_timestamp(), waited_s, job)
             .exec() == 0)
       return fail(not_so(database, job, "end before it has begun"));
     insert_event(database, job, std::string(name_of(state)), nlohmann::json::object());

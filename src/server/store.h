@@ -71,14 +71,14 @@ class Store {
 
   // Kind conflict when the key was used for another request.
   Result<Accepted> accept(const JobRequest& request);
-  // A queued job runs from now on: its new lease. Kind conflict when it is not queued.
-  Result<std::int64_t> start(const std::string& job);
+  // A queued job runs from now on, after `waited_s` more in the queue: its new lease. Kind conflict when it is not queued.
+  Result<std::int64_t> start(const std::string& job, double waited_s);
   // Back to the queue: its device was lost. Kind conflict as for `finish`.
   Result<> requeue(const std::string& job, std::int64_t lease);
   // The result of a lease. Kind conflict when the job has ended or another lease is current.
   Result<> finish(const std::string& job, std::int64_t lease, JobState state, const nlohmann::json& result, double ran_s);
-  // A queued job ends without having run. Kind conflict when it is not queued.
-  Result<> end_unstarted(const std::string& job, JobState state, const nlohmann::json& result);
+  // A queued job ends without having run, after `waited_s` more in the queue. Kind conflict when it is not queued.
+  Result<> end_unstarted(const std::string& job, JobState state, const nlohmann::json& result, double waited_s);
   // Notes the wish; ending is up to whoever runs it. False: it has ended already.
   Result<bool> ask_cancel(const std::string& job);
   Result<> add_event(const std::string& job, const std::string& name, const nlohmann::json& data);

@@ -17,12 +17,6 @@ using nlohmann::json;
 
 constexpr std::size_t kExecOutput = std::size_t{1} << 20;
 
-json error_json(const Error& error) {
-  json out;
-  to_json(out, error);
-  return out;
-}
-
 Result<std::vector<Workload>> workloads_of(const Task& task, const json& request) {
   std::vector<Workload> out;
   for (const std::string& id : request.value("workloads", std::vector<std::string>())) {
@@ -99,13 +93,13 @@ class Worker {
       }
       if (message.contains("probe")) {
         const auto probed = probe_.run(bench_);
-        channel_.send({{"probed", message["probe"]}, {"error", probed ? json() : error_json(probed.error())}});
+        channel_.send({{"probed", message["probe"]}, {"error", probed ? json() : json(probed.error())}});
         continue;
       }
       json answer = {{"done", job_}};
       auto result = execute(message);
       if (result) answer["result"] = *std::move(result);
-      else answer["error"] = error_json(result.error());
+      else answer["error"] = json(result.error());
       // The service gives the answer on before anything here is torn down.
       channel_.send(answer);
     }
@@ -159,6 +153,7 @@ class Worker {
     request.progress = [&](const std::string& line) {
       event(line.find(": compiling") != std::string::npos ? "compiling" : "measuring", {{"progress", line}});
     };
+    request.judged = [&](const WorkloadReport& workload) { event("judged", to_json(workload)); };
     HONE_TRY(Report report, judge(task, request, bench_));
     return json{{"report", to_json(report)}, {"receipt", std::move(report.receipt_body)}};
   }
@@ -174,7 +169,7 @@ class Worker {
     for (std::size_t i = 0; i < workloads.size(); ++i) {
       const auto& program = prepared.programs[i];
       failed += program ? 0 : 1;
-      rows.push_back({{"id", workloads[i].id}, {"error", program ? json() : error_json(program.error())}});
+      rows.push_back({{"id", workloads[i].id}, {"error", program ? json() : json(program.error())}});
     }
     return json{{"schema", "hone.compile/1"}, {"task", task.name}, {"candidate", candidate.name}, {"sha256", candidate.sha256},
                 {"failed", failed}, {"workloads", std::move(rows)}, {"plans", std::move(prepared.facts["plans"])},

@@ -59,6 +59,9 @@ Result<Candidate> candidate_from_json(const json& in) {
     HONE_CHECK(check_name(name));
     if (content.is_string()) {
       files[name] = content.get<std::string>();
+    } else if (content.contains("file")) {
+      HONE_TRY(files[name], read_file(content.at("file").get<std::string>(), limits.bytes));
+      if (sha256(files[name]) != content.at("sha256").get<std::string>()) return fail(ErrorKind::contract, "files.{}: the blob was damaged", name);
     } else if (!content.contains("hex")) {
       return fail(ErrorKind::contract, "files.{}: the blob is not here", name);
     } else {

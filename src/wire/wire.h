@@ -16,7 +16,8 @@ Result<> check_job(const nlohmann::json& body);
 
 // {"name", "files": {path: text or {"hex": ...}}}: the candidate's frozen configuration.
 nlohmann::json candidate_json(const Candidate& candidate);
-// The same way back, from hostile input that obeys the schema. `values` chooses among the listed
+// The same way back, from hostile input that obeys the schema; a service tells its device processes besides where a
+// blob lies: {"file": path, "sha256": ...}. `values` chooses among the listed
 // values of its parameters. Kind contract as load_candidate, and for names that are no plain
 // relative paths; limits as for a folder (base/fs.h, TreeLimits).
 Result<Candidate> candidate_from_json(const nlohmann::json& in);

@@ -41,7 +41,7 @@ struct StoreTest : ::testing::Test {
 TEST_F(StoreTest, AJobsWay) {
   const std::string id = accept();
   EXPECT_EQ(store->job(id)->state, JobState::queued);
-  const auto lease = store->start(id);
+  const auto lease = store->start(id, 0);
   HONE_ASSERT_OK(lease);
   EXPECT_EQ(store->job(id)->state, JobState::running);
   HONE_ASSERT_OK(store->add_event(id, "measuring", {{"workload", "small"}}));
@@ -61,17 +61,17 @@ TEST_F(StoreTest, AJobsWay) {
 
 TEST_F(StoreTest, ALateFinisherChangesNothing) {
   const std::string id = accept();
-  const std::int64_t first = store->start(id).value();
+  const std::int64_t first = store->start(id, 0).value();
   HONE_ASSERT_OK(store->requeue(id, first));
-  const std::int64_t second = store->start(id).value();
+  const std::int64_t second = store->start(id, 0).value();
   EXPECT_GT(second, first);
   HONE_EXPECT_ERROR(store->finish(id, first, JobState::done, {{"late", true}}, 0), conflict);
   HONE_EXPECT_ERROR(store->requeue(id, first), conflict);
   HONE_ASSERT_OK(store->finish(id, second, JobState::done, {{"late", false}}, 0));
   HONE_EXPECT_ERROR(store->finish(id, second, JobState::cancelled, {{"late", true}}, 0), conflict);
-  HONE_EXPECT_ERROR(store->start(id), conflict);
+  HONE_EXPECT_ERROR(store->start(id, 0), conflict);
   EXPECT_EQ(store->job(id)->result["late"], false);
-  HONE_EXPECT_ERROR(store->start("j-none"), not_found);
+  HONE_EXPECT_ERROR(store->start("j-none", 0), not_found);
 }
 
 TEST_F(StoreTest, AKeyMakesARetrySafe) {
@@ -91,8 +91,8 @@ TEST_F(StoreTest, AKeyMakesARetrySafe) {
 
 TEST_F(StoreTest, WhatWasRunningIsQueuedAgainAfterARestart) {
   const std::string ran = accept(), waits = accept(), ended = accept();
-  const std::int64_t lease = store->start(ran).value();
-  HONE_ASSERT_OK(store->finish(ended, store->start(ended).value(), JobState::done, {}, 0));
+  const std::int64_t lease = store->start(ran, 0).value();
+  HONE_ASSERT_OK(store->finish(ended, store->start(ended, 0).value(), JobState::done, {}, 0));
   reopen();
   std::vector<std::string> ids;
   const auto queued = store->queued().value();
@@ -104,16 +104,16 @@ TEST_F(StoreTest, WhatWasRunningIsQueuedAgainAfterARestart) {
 
 TEST_F(StoreTest, AJobThatNeverStartedCanEnd) {
   const std::string id = accept();
-  HONE_ASSERT_OK(store->end_unstarted(id, JobState::cancelled, {{"error", "queue_timeout"}}));
+  HONE_ASSERT_OK(store->end_unstarted(id, JobState::cancelled, {{"error", "queue_timeout"}}, 0));
   EXPECT_EQ(store->job(id)->state, JobState::cancelled);
-  HONE_EXPECT_ERROR(store->end_unstarted(id, JobState::done, {}), conflict);
+  HONE_EXPECT_ERROR(store->end_unstarted(id, JobState::done, {}, 0), conflict);
 }
 
 TEST_F(StoreTest, CancelIsAWishUntilTheJobEnds) {
   const std::string id = accept();
   EXPECT_TRUE(store->ask_cancel(id).value());
   EXPECT_TRUE(store->job(id)->cancel_asked);
-  HONE_ASSERT_OK(store->end_unstarted(id, JobState::cancelled, {}));
+  HONE_ASSERT_OK(store->end_unstarted(id, JobState::cancelled, {}, 0));
   EXPECT_FALSE(store->ask_cancel(id).value());
   HONE_EXPECT_ERROR(store->ask_cancel("j-none"), not_found);
 }
@@ -145,7 +145,7 @@ TEST_F(StoreTest, BlobsBelongToTokensAndLiveAsLongAsTheirJobs) {
   const std::string id = accept(needs);
   EXPECT_THAT(store->job(id)->request.blobs, ElementsAre(blob));
   EXPECT_THAT(store->collect_blobs(0).value(), ElementsAre(other));
-  HONE_ASSERT_OK(store->finish(id, store->start(id).value(), JobState::done, {}, 0));
+  HONE_ASSERT_OK(store->finish(id, store->start(id, 0).value(), JobState::done, {}, 0));
   EXPECT_TRUE(store->collect_blobs(100)->empty());
   EXPECT_THAT(store->collect_blobs(99).value(), ElementsAre(blob));
   EXPECT_FALSE(store->may_read_blob(blob, "t").value());
@@ -154,7 +154,7 @@ TEST_F(StoreTest, BlobsBelongToTokensAndLiveAsLongAsTheirJobs) {
 TEST_F(StoreTest, OldJobsAreDropped) {
   std::vector<std::string> ids;
   for (int i = 0; i < 5; ++i) ids.push_back(accept());
-  for (int i = 0; i < 4; ++i) HONE_ASSERT_OK(store->finish(ids[static_cast<std::size_t>(i)], store->start(ids[static_cast<std::size_t>(i)]).value(), JobState::done, {}, 0));
+  for (int i = 0; i < 4; ++i) HONE_ASSERT_OK(store->finish(ids[static_cast<std::size_t>(i)], store->start(ids[static_cast<std::size_t>(i)], 0).value(), JobState::done, {}, 0));
   EXPECT_EQ(store->drop_old_jobs(1).value(), 3u);
   HONE_EXPECT_ERROR(store->job(ids[0]), not_found);
   HONE_ASSERT_OK(store->job(ids[3]));
@@ -169,7 +169,7 @@ TEST_F(StoreTest, ManyCallersAtOnce) {
     threads.emplace_back([&, t] {
       for (int i = 0; i < 25; ++i) {
         const std::string id = accept(request(fmt::format("{}", i), fmt::format("t{}", t % 4)));
-        const auto lease = store->start(id);
+        const auto lease = store->start(id, 0);
         if (lease) EXPECT_TRUE(store->finish(id, *lease, JobState::done, {}, 0));
         else ++refused;
       }
@@ -218,7 +218,7 @@ TEST(StoreKill, WhatWasAnsweredIsKept) {
         const auto job = (*store)->accept(request());
         ok = job && say('a', job->job.id);
         if (!ok) break;
-        const auto lease = (*store)->start(job->job.id);
+        const auto lease = (*store)->start(job->job.id, 0);
         ok = lease && (*store)->finish(job->job.id, *lease, JobState::done, {}, 0) && say('f', job->job.id);
       }
       ::_exit(1);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The evaluation service as its clients meet it, well-meaning and hostile: the real `hone serve`."""
 import contextlib
+import datetime
 import json
 import os
 import pathlib
@@ -8,6 +9,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -23,6 +25,51 @@ def hone(*arguments, env=None, timeout=180):
         full = dict(os.environ, HONE_HOME=home)
         full.update(env or {})
         return subprocess.run([HONE, *arguments], capture_output=True, text=True, timeout=timeout, env=full)
+
+
+# Shifts the wall clock by the seconds in a mapped file.
+CLOCK = r"""
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile int64_t *offset;
+__attribute__((constructor)) static void start(void) {
+  const char *name = getenv("HONE_TEST_CLOCK");
+  int fd = name ? open(name, O_RDONLY) : -1;
+  void *at = fd >= 0 ? mmap(0, 8, PROT_READ, MAP_SHARED, fd, 0) : MAP_FAILED;
+  if (at != MAP_FAILED) offset = at;
+}
+int clock_gettime(clockid_t id, struct timespec *t) {
+  int code = syscall(SYS_clock_gettime, id, t);
+  if (code == 0 && offset && (id == CLOCK_REALTIME || id == CLOCK_REALTIME_COARSE)) t->tv_sec += *offset;
+  return code;
+}
+int gettimeofday(struct timeval *t, void *zone) {
+  struct timespec now;
+  (void)zone;
+  clock_gettime(CLOCK_REALTIME, &now);
+  t->tv_sec = now.tv_sec, t->tv_usec = now.tv_nsec / 1000;
+  return 0;
+}
+time_t time(time_t *out) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  if (out) *out = now.tv_sec;
+  return now.tv_sec;
+}
+"""
+
+
+def seconds(begin, end):
+    when = [datetime.datetime.fromisoformat(each.replace("Z", "+00:00")) for each in (begin, end)]
+    return (when[1] - when[0]).total_seconds()
 
 
 def kind_of(job):
@@ -151,13 +198,15 @@ class Jobs(Shared):
 
     # C19: the clock of a job starts when the job does.
     def test_waiting_does_not_count_against_the_timeout(self):
-        sleep = {"kind": "exec", "request": {"argv": ["/bin/sleep", "1"]}, "timeout_s": 2}
-        ids = [self.server.submit(sleep) for _ in range(6)]
+        # The case says ten of 3 s; HONE_FULL=1 does that.
+        count, second = (10, 3) if "HONE_FULL" in os.environ else (6, 1)
+        sleep = {"kind": "exec", "request": {"argv": ["/bin/sleep", str(second)]}, "timeout_s": second + (2 if second == 3 else 1)}
+        ids = [self.server.submit(sleep) for _ in range(count)]
         short = self.server.submit({**sleep, "queue_timeout_s": 1})
         ended = [self.server.finish(each) for each in ids]
-        self.assertEqual([kind_of(each) for each in ended], [None] * 6)
-        self.assertGreater(ended[-1]["queued_s"], 4)
-        self.assertLess(ended[-1]["ran_s"], 2)
+        self.assertEqual([kind_of(each) for each in ended], [None] * count)
+        self.assertGreater(ended[-1]["queued_s"], (count - 1) * second - 1)
+        self.assertLess(ended[-1]["ran_s"], second + 1)
         late = self.server.finish(short)
         self.assertEqual(kind_of(late), "queue_timeout")
         self.assertEqual(late["ran_s"], 0)
@@ -182,9 +231,16 @@ class Jobs(Shared):
     # C24: output that never ends costs neither memory nor the next job.
     def test_floods_of_output_are_bounded(self):
         before = self.server.rss()
-        messages = "".join('#pragma message "x"\n' for _ in range(200_000))
-        flood = self.server.run(bench(candidate(head=messages, name="messages")))
-        self.assertEqual(kind_of(flood), "output_limit")
+        what = candidate(head='#pragma message "x"\n' * 2_000_000)
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in what["files"].items():
+                (pathlib.Path(folder) / name).write_text(text)
+            for where in (self.server.url, "local"):
+                flood = hone("bench", folder, "--task", "softmax_f32", "--workload", "small", "--remote", where, "--json")
+                self.assertEqual(flood.returncode, 1, flood.stdout[:2000] + flood.stderr[:2000])
+                error = json.loads(flood.stdout)["workloads"][0]["error"]
+                self.assertEqual((error["kind"], error["place"]["line"]), ("output_limit", 1), error)
+                self.assertIn("truncated", json.dumps(error["notes"]))
         head = "#include <unistd.h>\n#include <vector>\n"
         writes = self.server.run(bench(candidate("static char b[1 << 20]; for (;;) if (write(1, b, sizeof b) < 0) break;", head=head, name="writes")))
         self.assertIn(kind_of(writes), ("output_limit", "forbidden"))
@@ -569,6 +625,106 @@ class Life(unittest.TestCase):
             done = hone("submit", "--kind", "exec", "--wait", "--remote", server.url, "--", "/bin/true")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn("waiting", done.stderr)
+
+    def test_what_was_measured_before_a_process_was_lost_is_told(self):
+        with Server() as server:
+            job = server.submit({"kind": "bench", "timeout_s": 8, "request": {"task": "softmax_f32", "workloads": ["small", "attention"], "samples": 400,
+                                                                              "candidate": candidate()}})
+            wait_for(lambda: "judged" in [each["name"] for each in server.request("GET", f"/v1/jobs/{job}?after=0").json["events"]], 60, "the first workload's verdict")
+            os.kill(server.device_pid(), signal.SIGSTOP)
+            ended = server.finish(job)
+            self.assertEqual(kind_of(ended), "timeout")
+            rows = ended["result"]["partial"]["workloads"]
+            self.assertEqual([(row["id"], row["verdict"]) for row in rows], [("small", "PASS")])
+            self.assertGreater(rows[0]["ratio"], 0)
+
+    def test_waiting_again_after_a_loss_is_not_running(self):
+        with Server("--exec") as server:
+            job = server.submit({"kind": "exec", "request": {"argv": ["/bin/sleep", "3"]}})
+            wait_for(lambda: server.request("GET", f"/v1/jobs/{job}").json["state"] == "running", 20, "it runs")
+            time.sleep(1.5)
+            os.kill(server.device_pid(), signal.SIGKILL)
+            ended = server.finish(job)
+            self.assertEqual(ended["leases"], 2)
+            # The second and a half of the lost lease is neither waiting nor the result's own running time.
+            self.assertGreater(ended["ran_s"], 2.9)
+            begun = [each["time"] for each in server.request("GET", f"/v1/jobs/{job}?after=0").json["events"] if each["name"] == "leased"]
+            self.assertLess(ended["queued_s"], seconds(begun[0], begun[1]) - 1.2)
+
+    def test_a_full_disk_takes_nothing_in_and_loses_nothing(self):
+        mount = 'mount -t tmpfs -o size=48m tmpfs "$0" && exec "$@"'
+        namespaces = ["--mount"] if os.geteuid() == 0 else ["--user", "--map-current-user", "--keep-caps", "--mount"]
+        with tempfile.TemporaryDirectory() as data:
+            if subprocess.run(["unshare", *namespaces, "sh", "-c", mount, data, "true"], capture_output=True).returncode != 0:
+                self.skipTest("this machine does not let tests mount a file system")
+            with Server("--exec", data=data, prefix=("unshare", *namespaces, "sh", "-c", mount, data)) as server:
+                inside = pathlib.Path(f"/proc/{server.process.pid}/root{data}")
+                running = server.submit({"kind": "exec", "request": {"argv": ["/bin/sh", "-c", "sleep 3; echo done"]}})
+                waits = server.submit({"kind": "exec", "request": {"argv": ["/bin/echo", "later"]}})
+                wait_for(lambda: server.request("GET", f"/v1/jobs/{running}").json["state"] == "running", 20, "it runs")
+                self.fill(inside / "filler")
+                health = wait_for(lambda: (a := server.health()).status == 503 and a, 5, "/health is 503")
+                self.assertIn("disk_full", [each["code"] for each in health.json["reasons"]])
+                blob = os.urandom(1 << 20)
+                refused = server.request("PUT", f"/v1/blobs/{sha256(blob)}", blob)
+                self.assertEqual(refused.status, 503, refused.body)
+                accepted = []
+                for _ in range(200):                           # until not even a row has room
+                    answer = server.request("POST", "/v1/jobs", {"kind": "exec", "request": {"argv": ["/bin/cat"], "stdin": "x" * 20000}})
+                    if answer.status != 202:
+                        break
+                    accepted.append(answer.json["id"])
+                self.assertEqual(answer.status, 503, answer.body)
+                self.assertGreater(int(answer.headers["retry-after"]), 0)
+                time.sleep(4)                                  # the job ends while nothing can be written
+                (inside / "filler").unlink()
+                self.assertEqual(server.finish(running)["result"]["stdout"], "done\n")
+                self.assertEqual(server.finish(waits)["result"]["stdout"], "later\n")
+                for job in accepted:
+                    self.assertEqual(server.finish(job)["result"]["exit_code"], 0)
+                wait_for(lambda: server.health().status == 200, 5, "/health is 200 again")
+                self.assertEqual(server.request("PUT", f"/v1/blobs/{sha256(blob)}", blob).status, 201)
+
+    @staticmethod
+    def fill(path):
+        with open(path, "wb", buffering=0) as file:
+            for block in (1 << 20, 1 << 12):
+                with contextlib.suppress(OSError):
+                    while True:
+                        file.write(b"x" * block)
+
+    # The wall clock is for people only: no wait, limit or figure comes from it.
+    def test_the_clock_may_jump(self):
+        with tempfile.TemporaryDirectory() as folder:
+            offset, shim = pathlib.Path(folder) / "offset", folder + "/clock.so"
+            offset.write_bytes(struct.pack("q", 0))
+            (pathlib.Path(folder) / "clock.c").write_text(CLOCK)
+            subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", shim, folder + "/clock.c"], check=True)
+            env = {"LD_PRELOAD": shim, "HONE_TEST_CLOCK": str(offset)}
+            if "ASAN_OPTIONS" in os.environ:
+                env["ASAN_OPTIONS"] = os.environ["ASAN_OPTIONS"] + ":verify_asan_link_order=0"
+            with Server("--exec", env=env) as server:
+                sleep = {"kind": "exec", "timeout_s": 30, "queue_timeout_s": 60, "request": {"argv": ["/bin/sleep", "1.5"]}}
+                jobs = [server.submit(sleep) for _ in range(3)]
+                year = None
+                for jump in (400 * 86400, -400 * 86400):
+                    with open(offset, "r+b") as file:          # in place: it is mapped
+                        file.write(struct.pack("q", jump))
+                    time.sleep(1)
+                    told = server.request("POST", "/v1/jobs", sleep).json
+                    jobs.append(told["id"])
+                    self.assertNotEqual(told["accepted"][:4], year, "the clock did jump")
+                    year = told["accepted"][:4]
+                    self.assertEqual(server.health().status, 200)
+                    begun = time.monotonic()
+                    self.assertEqual(server.request("GET", f"/v1/jobs/{told['id']}?wait=1&after=1").status, 200)
+                    self.assertLess(time.monotonic() - begun, 10)
+                for job in jobs:
+                    ended = server.finish(job)
+                    self.assertEqual(ended["result"].get("exit_code"), 0, ended)
+                    self.assertLess(ended["queued_s"], 60)
+                    self.assertLess(ended["ran_s"], 30)
+                    self.assertEqual(server.request("GET", f"/v1/jobs/{job}/artifacts/trace.json").status, 200)
 
     def test_tls(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -10,11 +10,7 @@ namespace {
 
 using i64 = std::int64_t;
 using hone::bf16;
-#ifdef __AVX512F__
-constexpr int kWide = 16;
-#else
-constexpr int kWide = 8;
-#endif
+constexpr int kWide = WIDE;         // floats a vector
 constexpr int kBlock = 2 * kWide;   // BF16 numbers a vector
 using Vec = float __attribute__((vector_size(kWide * 4)));
 using Bits = std::uint32_t __attribute__((vector_size(kWide * 4)));
@@ -56,7 +52,7 @@ inline void add_squares(Bits v, Vec& evens, Vec& odds) {
 // y = x * factor * w over n numbers when kScale; returns the sum of next's squares when kNext.
 template <bool kScale, bool kNext>
 float sweep(const bf16* x, const bf16* w, bf16* y, float factor, const bf16* next, i64 n) {
-  constexpr int kAtOnce = 2;         // vectors a step
+  constexpr int kAtOnce = AT_ONCE;         // vectors a step
   const Vec factors = Vec{} + factor;
   Vec acc[2 * kAtOnce] = {};
   i64 i = 0;

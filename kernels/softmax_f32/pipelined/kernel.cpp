@@ -7,11 +7,7 @@
 namespace {
 
 using i64 = std::int64_t;
-#ifdef __AVX512F__
-constexpr int kWide = 16;
-#else
-constexpr int kWide = 8;
-#endif
+constexpr int kWide = WIDE;   // floats a vector
 using Vec = float __attribute__((vector_size(kWide * 4)));
 using Ints = std::int32_t __attribute__((vector_size(kWide * 4)));
 
@@ -72,11 +68,11 @@ inline float maximum(const float* x, i64 n) {
 
 // y[i] = exp(x[i] - largest); returns the sum.
 inline float exponentials(const float* x, float* y, i64 n, float largest) {
-  Vec sums[4] = {};
+  Vec sums[EXPS] = {};
   const Vec top = all(largest);
   i64 i = 0;
-  for (; i + 4 * kWide <= n; i += 4 * kWide)
-    UNROLLED for (int s = 0; s < 4; ++s) {
+  for (; i + EXPS * kWide <= n; i += EXPS * kWide)
+    UNROLLED for (int s = 0; s < EXPS; ++s) {
       const Vec v = exp_of(load(x + i + s * kWide) - top);
       store(y + i + s * kWide, v);
       sums[s] += v;
@@ -91,20 +87,23 @@ inline float exponentials(const float* x, float* y, i64 n, float largest) {
     const Vec v = exp_of(load_some(x + i, n - i, largest) - top);
     for (i64 lane = 0; lane < n - i; ++lane) y[i + lane] = v[lane], rest += v[lane];
   }
-  return sum_of((sums[0] + sums[1]) + (sums[2] + sums[3])) + rest;
+  UNROLLED for (int s = 1; s < EXPS; ++s) sums[0] += sums[s];
+  return sum_of(sums[0]) + rest;
 }
 
 // y *= scale; returns the maximum of `next`.
 inline float scale_and_maximum(float* y, float scale, const float* next, i64 n) {
   const Vec scales = all(scale);
-  Vec best[2] = {all(kLowest), all(kLowest)};
+  Vec best[SCALES];
+  UNROLLED for (Vec& each : best) each = all(kLowest);
   i64 i = 0;
-  for (; i + 2 * kWide <= n; i += 2 * kWide)
-    UNROLLED for (int s = 0; s < 2; ++s) {
+  for (; i + SCALES * kWide <= n; i += SCALES * kWide)
+    UNROLLED for (int s = 0; s < SCALES; ++s) {
       best[s] = larger(load(next + i + s * kWide), best[s]);
       store(y + i + s * kWide, load(y + i + s * kWide) * scales);
     }
-  float largest = largest_of(larger(best[0], best[1]));
+  UNROLLED for (int s = 1; s < SCALES; ++s) best[0] = larger(best[0], best[s]);
+  float largest = largest_of(best[0]);
   for (; i < n; ++i) {
     largest = next[i] > largest ? next[i] : largest;
     y[i] *= scale;
