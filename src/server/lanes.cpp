@@ -290,7 +290,7 @@ bool Service::lead(Lane& lane, const Waiting& waiting, const Job& job, json requ
       return ++lane.losses[job.id];
     }();
     if (losses >= kMostLosses)             // leases that a killed service cost are nobody's fault
-      seen.answer = {{"error", json(make_error(ErrorKind::device, "{}; it has cost {} device processes", seen.lost, losses))}};
+      seen.end(make_error(ErrorKind::device, "{}; it has cost {} device processes", seen.lost, losses));
   }
   if (seen.late) seen.end(make_error(ErrorKind::timeout, "the job did not end within its {}", format_duration(limit_of(job))));
   else if (seen.cancelled) seen.end(make_error(ErrorKind::cancelled, "cancelled while it ran"));

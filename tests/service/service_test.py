@@ -638,6 +638,15 @@ class Life(unittest.TestCase):
             self.assertEqual([(row["id"], row["verdict"]) for row in rows], [("small", "PASS")])
             self.assertGreater(rows[0]["ratio"], 0)
 
+    def test_a_job_that_costs_every_process_ends_with_kind_device(self):
+        with Server("--exec") as server:
+            job = server.submit({"kind": "exec", "request": {"argv": ["/bin/sleep", "30"]}})
+            for lease in (1, 2, 3):
+                wait_for(lambda: (at := server.request("GET", f"/v1/jobs/{job}").json)["state"] == "running" and at["leases"] == lease, 30, f"lease {lease}")
+                os.kill(server.device_pid(), signal.SIGKILL)
+            self.assertEqual(kind_of(server.finish(job)), "device")
+            self.assertEqual(server.run(bench())["result"]["report"]["passed"], 1)
+
     def test_waiting_again_after_a_loss_is_not_running(self):
         with Server("--exec") as server:
             job = server.submit({"kind": "exec", "request": {"argv": ["/bin/sleep", "3"]}})
