@@ -146,9 +146,7 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
       job.cancel = request.cancel;
       job.progress = progress;
       const double begin = now_s();
-      if (auto found = judge_workload(job)) outcome = *std::move(found);
-      else if (outcomes.empty() || exit_code_of(found.error().kind) == 2) return fail(std::move(found).error());
-      else outcome.report.error = std::move(found).error();   // what is measured already is kept
+      HONE_TRY(outcome, judge_workload(job));
       judged += now_s() - begin;
       statistics_s += outcome.statistics_s;
     }

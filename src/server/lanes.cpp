@@ -247,14 +247,19 @@ Service::Watched Service::watch(Lane& lane, const Job& job, json request) {
   return seen;
 }
 
-// A result that cannot be written (disk full) is held until it can: the device waits with it.
-void Service::keep(const Job& job, std::int64_t lease, JobState state, const json& answer, double ran_s) {
-  auto kept = store_->finish(job.id, lease, state, answer, ran_s);
-  for (int tries = 0; !kept && kept.error().kind == ErrorKind::io && !stopping_; ++tries) {
-    if (tries == 0) log_.warn("result_waits", {{"job", job.id}, {"error", json(kept.error())}});
+// What cannot be written (disk full) is held until it can: the device waits with it.
+Result<> Service::insist(const Job& job, const std::function<Result<>()>& write) {
+  auto written = write();
+  for (bool told = false; !written && written.error().kind == ErrorKind::io && !stopping_; told = true) {
+    if (!told) log_.warn("job_waits_for_the_disk", {{"job", job.id}, {"error", json(written.error())}});
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
-    kept = store_->finish(job.id, lease, state, answer, ran_s);
+    written = write();
   }
+  return written;
+}
+
+void Service::keep(const Job& job, std::int64_t lease, JobState state, const json& answer, double ran_s) {
+  const auto kept = insist(job, [&] { return store_->finish(job.id, lease, state, answer, ran_s); });
   if (!kept) return log_.warn("result_not_kept", {{"job", job.id}, {"error", json(kept.error())}});
   const std::string how = state == JobState::cancelled ? "cancelled" : answer.contains("error") ? answer["error"].value("kind", "error") : "done";
   metrics_.add("hone_jobs_total", {{"kind", job.request.kind}, {"outcome", how}});
@@ -299,7 +304,7 @@ bool Service::lead(Lane& lane, const Waiting& waiting, const Job& job, json requ
     keep(job, *lease, seen.cancelled && !seen.late ? JobState::cancelled : JobState::done, *seen.answer, ran_s);
     const std::lock_guard lock(mutex_);
     lane.losses.erase(job.id);
-  } else if (const auto again = store_->requeue(job.id, *lease); again) {
+  } else if (const auto again = insist(job, [&] { return store_->requeue(job.id, *lease); }); again) {
     const std::lock_guard lock(mutex_);
     Waiting anew = waiting;
     anew.since_s = now_s();

@@ -113,6 +113,7 @@ class Service {
   void run(Lane& lane, const Waiting& waiting);
   bool lead(Lane& lane, const Waiting& waiting, const Job& job, nlohmann::json request);
   Watched watch(Lane& lane, const Job& job, nlohmann::json request);
+  Result<> insist(const Job& job, const std::function<Result<>()>& write);
   void keep(const Job& job, std::int64_t lease, JobState state, const nlohmann::json& answer, double ran_s);
   Result<nlohmann::json> with_blobs(nlohmann::json request) const;
 

@@ -52,7 +52,7 @@ inline void add_squares(Bits v, Vec& evens, Vec& odds) {
 // y = x * factor * w over n numbers when kScale; returns the sum of next's squares when kNext.
 template <bool kScale, bool kNext>
 float sweep(const bf16* x, const bf16* w, bf16* y, float factor, const bf16* next, i64 n) {
-  constexpr int kAtOnce = AT_ONCE;         // vectors a step
+  constexpr int kAtOnce = AT_ONCE;   // vectors a step
   const Vec factors = Vec{} + factor;
   Vec acc[2 * kAtOnce] = {};
   i64 i = 0;
