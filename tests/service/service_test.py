@@ -628,12 +628,14 @@ class Life(unittest.TestCase):
 
     def test_what_was_measured_before_a_process_was_lost_is_told(self):
         with Server() as server:
-            job = server.submit({"kind": "bench", "timeout_s": 8, "request": {"task": "softmax_f32", "workloads": ["small", "attention"], "samples": 400,
-                                                                              "candidate": candidate()}})
-            wait_for(lambda: "judged" in [each["name"] for each in server.request("GET", f"/v1/jobs/{job}?after=0").json["events"]], 60, "the first workload's verdict")
-            os.kill(server.device_pid(), signal.SIGSTOP)
+            job = server.submit({"kind": "bench", "request": {"task": "softmax_f32", "workloads": ["small", "attention"], "samples": 400,
+                                                              "candidate": candidate()}})
+            for lease in (1, 2, 3):        # a job may cost three device processes
+                wait_for(lambda: [each["name"] for each in server.request("GET", f"/v1/jobs/{job}?after=0").json["events"]].count("judged") == lease, 120,
+                         f"the first workload's verdict in lease {lease}")
+                os.kill(server.device_pid(), signal.SIGKILL)
             ended = server.finish(job)
-            self.assertEqual(kind_of(ended), "timeout")
+            self.assertEqual(kind_of(ended), "device")
             rows = ended["result"]["partial"]["workloads"]
             self.assertEqual([(row["id"], row["verdict"]) for row in rows], [("small", "PASS")])
             self.assertGreater(rows[0]["ratio"], 0)
