@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/fs.h"
 #include "contract/task.h"
+#include "device/data.h"
 #include "program/plan.h"
 #include "program/problem.h"
 
@@ -76,8 +77,6 @@ struct GuardDamage {
   std::int64_t bytes = 0;
 };
 
-using ProgramId = std::size_t;
-
 class Session {
  public:
   virtual ~Session() = default;
@@ -105,6 +104,8 @@ class Session {
   // element's bytes at `offset`.
   virtual bool is_poison(ProgramId id, const std::string& tensor, std::size_t offset) = 0;
   virtual Result<std::vector<GuardDamage>> guards(ProgramId id) = 0;
+  // The judge's hand where the device keeps its tensors; null: in this process's memory, through inputs() and output().
+  virtual DeviceData* data() { return nullptr; }
   // What a native baseline says of itself (library, kernel, threads), or empty.
   virtual std::string describe(ProgramId id) = 0;
 };
