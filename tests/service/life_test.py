@@ -203,6 +203,7 @@ class Life(unittest.TestCase):
                 running = server.submit({"kind": "exec", "request": {"argv": ["/bin/sh", "-c", "sleep 3; echo done"]}})
                 waits = server.submit({"kind": "exec", "request": {"argv": ["/bin/echo", "later"]}})
                 wait_for(lambda: server.request("GET", f"/v1/jobs/{running}").json["state"] == "running", 20, "it runs")
+                expires = server.submit({"kind": "exec", "request": {"argv": ["/bin/echo", "never"]}, "queue_timeout_s": 2})
                 self.fill(inside / "filler")
                 health = wait_for(lambda: (a := server.health()).status == 503 and a, 5, "/health is 503")
                 self.assertIn("disk_full", [each["code"] for each in health.json["reasons"]])
@@ -221,6 +222,7 @@ class Life(unittest.TestCase):
                 (inside / "filler").unlink()
                 self.assertEqual(server.finish(running)["result"]["stdout"], "done\n")
                 self.assertEqual(server.finish(waits)["result"]["stdout"], "later\n")
+                self.assertEqual(kind_of(server.finish(expires)), "queue_timeout")
                 for job in accepted:
                     self.assertEqual(server.finish(job)["result"]["exit_code"], 0)
                 wait_for(lambda: server.health().status == 200, 5, "/health is 200 again")
