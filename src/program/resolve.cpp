@@ -161,8 +161,8 @@ std::vector<std::string> element_types(DType dtype, bool cuda) {
   return out;
 }
 
-// A CUtensorMap by value, as its typedef and its struct are called.
-bool is_tensor_map(const std::string& type) { return type == "CUtensorMap_st" || type == "CUtensorMap"; }
+// A tensor map by value: Hone's (<hone/ptx.cuh>), or the struct behind the driver's CUtensorMap.
+bool is_tensor_map(const std::string& type) { return type == "hone::TensorMap" || type == "CUtensorMap_st"; }
 
 // Bytes that a launch puts into the parameter block for an argument.
 std::uint32_t bytes_of(ArgKind kind) {
@@ -205,7 +205,7 @@ Result<> check_argument(const PlanLaunch& launch, const PlanArg& arg, const std:
     return {};
   }
   if (arg.kind == ArgKind::tensor_map && cuda) {
-    if (!is_tensor_map(takes)) return refuse("a tensor map", "`const __grid_constant__ CUtensorMap`");
+    if (!is_tensor_map(takes)) return refuse("a tensor map", "const __grid_constant__ hone::TensorMap");
     return {};
   }
   if (arg.kind == ArgKind::workspace || arg.kind == ArgKind::tensor_map) {
