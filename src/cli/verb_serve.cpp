@@ -18,7 +18,7 @@ namespace {
 
 struct Options {
   std::string device = "cpu", host = "127.0.0.1", data, tokens, tls_cert, tls_key, blobs = "10GiB", drain = "60s";
-  int port = 8000, keep_jobs = 10000;
+  int port = 8000, keep_jobs = 10000, compilers = 0;
   std::size_t queue = 4096, queue_of_token = 1024;
   bool exec = false, quiet_log = false;
 };
@@ -76,6 +76,7 @@ Result<int> serve(const Global& global, const Options& options) {
   std::vector<std::string> worker = {fs::read_symlink("/proc/self/exe", code).string(), "worker", "--sandbox", global.sandbox};
   if (options.exec) worker.emplace_back("--exec");
   service_options.devices = {worker};
+  service_options.compilers = static_cast<std::size_t>(options.compilers);
   server::Log log(options.quiet_log || global.quiet);
   HONE_CHECK(log.open_audit(service_options.data / "audit.jsonl"));
   HONE_TRY(const auto service, server::Service::open(service_options, log));
@@ -115,6 +116,8 @@ void define_serve(CLI::App& app, Invocation& invocation) {
   app.add_option("--tls-cert", options->tls_cert, "PEM file of the certificate chain");
   app.add_option("--tls-key", options->tls_key, "PEM file of its private key");
   app.add_flag("--exec", options->exec, "allow jobs of kind exec to tokens with the scope exec");
+  app.add_option("--compilers", options->compilers, "processes that compile ahead of a device's turn; 0: on the device, where nothing disturbs a measurement")
+      ->check(CLI::Range(0, 64))->capture_default_str();
   app.add_option("--queue", options->queue, "jobs that may wait")->check(CLI::Range(1, 1000000))->capture_default_str();
   app.add_option("--queue-of-token", options->queue_of_token, "jobs of one token that may wait")->check(CLI::Range(1, 1000000))->capture_default_str();
   app.add_option("--keep-jobs", options->keep_jobs, "ended jobs to keep")->check(CLI::Range(1, 10000000))->capture_default_str();

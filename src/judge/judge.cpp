@@ -82,6 +82,13 @@ Error cancelled_error(const Workload& workload) {
 
 }  // namespace
 
+Result<bool> compile_all(const Task& task, const JudgeRequest& request, Bench bench) {
+  HONE_TRY(const std::vector<Workload> workloads, select(task, request.workloads));
+  HONE_TRY(const Sides sides, prepare_all(task, request, workloads, bench));
+  HONE_CHECK(TaskCode::load(task, bench.toolchain, bench.device.info().architecture));
+  return !sides.candidate || std::ranges::any_of(sides.candidate->programs, [](const auto& each) { return each.has_value(); });
+}
+
 Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench) {
   const double start = now_s();
   const auto say = [&](const std::string& text) {

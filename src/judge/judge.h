@@ -45,6 +45,10 @@ struct Bench {
   Device& device;
 };
 
+// Plans and compiles everything that judging would, so that it is in the cache. Errors as judge gives them. False: the
+// candidate compiles for no workload; judging it uses no device.
+Result<bool> compile_all(const Task& task, const JudgeRequest& request, Bench bench);
+
 // An error (exit 2 or 3) when nothing could be judged; everything else is in the report: what
 // finished before a cancel, timeout or crash is kept.
 Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench);

@@ -17,6 +17,7 @@ constexpr double kTick_s = 0.5;
 constexpr double kPing_s = 1;
 constexpr double kEventEvery_s = 0.25;     // lines of progress of one kind
 constexpr double kCancelGrace_s = 10;      // from the wish to the kill
+constexpr double kMostCompiling_s = 600;   // of one job, all its modules
 constexpr int kMostLosses = 3;             // device processes that one job may cost
 constexpr int kQuarantineAfter = 5;        // processes lost in a row
 constexpr double kQuarantine_s = 30;       // between tries then
@@ -24,6 +25,19 @@ constexpr double kQuarantine_s = 30;       // between tries then
 double limit_of(const Job& job) { return job.request.timeout_s > 0 ? job.request.timeout_s : kDefaultTimeout_s; }
 
 }  // namespace
+
+// What a device process did with a job.
+struct Service::Watched {
+  std::optional<json> answer;              // its own, or what `end` made of it
+  json partial = json::array();            // workloads that it told of
+  bool alive = true, late = false, cancelled = false;
+  std::string lost = "the device process has ended";
+
+  void end(const Error& error) {
+    if (!answer) answer = json::object();
+    (*answer)["error"] = error;
+  }
+};
 
 void Service::lane(Lane& lane, std::function<void(Result<>)> started) {
   auto first = start_device(lane);
@@ -62,6 +76,69 @@ void Service::lane(Lane& lane, std::function<void(Result<>)> started) {
     else idle(lane);
   }
   lane.process.reset();
+}
+
+// Takes jobs of kind compile whole, and sees to it that what others need is in the cache before their lease begins.
+void Service::compile_lane(Lane& lane) {
+  while (!stopping_) {
+    if (!lane.process) {
+      for (const double end = now_s() + (lane.lost == 0 ? 0 : std::min(kQuarantine_s, 0.1 * (1 << std::min(lane.lost, 10)))); now_s() < end && !stopping_;)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (!stopping_) (void)start_device(lane);
+      continue;
+    }
+    std::optional<Waiting> whole, first;
+    {
+      std::unique_lock lock(mutex_);
+      const auto look = [&] {
+        if (draining_) return;
+        whole = queue_.pop(Needs::compiler);
+        if (!whole) first = queue_.begin_compiling();
+      };
+      look();
+      if (!whole && !first) {
+        wake_.wait_for(lock, std::chrono::duration<double>(kTick_s));
+        look();
+      }
+      if (!whole && !first) continue;
+      lane.job = whole ? whole->job : first->job;
+      lane.state = "busy";
+      lane.since_s = lane.life_s = now_s();
+    }
+    if (whole) run(lane, *whole);
+    else compile(lane, *first);
+  }
+  lane.process.reset();
+}
+
+// What does not compile ends here, without a lease. Whatever else comes of it: the job goes on to a device.
+void Service::compile(Lane& lane, const Waiting& waiting) {
+  Watched seen;
+  const auto job = store_->job(waiting.job);
+  if (job && !job->cancel_asked)
+    if (auto request = with_blobs(job->request.body)) {
+      Job first = *job;
+      first.request.kind = "prepare";
+      first.request.timeout_s = kMostCompiling_s;
+      seen = watch(lane, first, *std::move(request));
+    }
+  const bool ends = seen.answer && !seen.answer->empty() && !seen.late && !seen.cancelled;
+  std::optional<Waiting> ended;
+  {
+    const std::lock_guard lock(mutex_);
+    if (ends) ended = queue_.remove(waiting.job);
+    else queue_.compiled(waiting.job);
+  }
+  if (ended) end_job(*job, JobState::done, *seen.answer, now_s() - ended->since_s);
+  {
+    const std::lock_guard lock(mutex_);
+    lane.job.clear();
+    lane.state = seen.alive ? "ready" : "replacing";
+    lane.since_s = now_s();
+    if (seen.alive) lane.lost = 0;
+    wake_.notify_all();
+  }
+  if (!seen.alive) lose(lane, seen.lost);
 }
 
 Result<> Service::start_device(Lane& lane) {
@@ -172,19 +249,6 @@ void Service::run(Lane& lane, const Waiting& waiting) {
   lane.since_s = now_s();
   wake_.notify_all();
 }
-
-// What a device process did with a job.
-struct Service::Watched {
-  std::optional<json> answer;              // its own, or what `end` made of it
-  json partial = json::array();            // workloads that it told of
-  bool alive = true, late = false, cancelled = false;
-  std::string lost = "the device process has ended";
-
-  void end(const Error& error) {
-    if (!answer) answer = json::object();
-    (*answer)["error"] = error;
-  }
-};
 
 Service::Watched Service::watch(Lane& lane, const Job& job, json request) {
   const double begin = now_s(), limit_s = limit_of(job);

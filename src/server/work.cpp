@@ -137,6 +137,7 @@ class Worker {
     try {
       if (kind == "bench") return bench(request);
       if (kind == "compile") return compile(request);
+      if (kind == "prepare") return prepare(request);
       if (kind == "exec") return exec(request);
     } catch (const std::bad_alloc&) {
       return fail(ErrorKind::device, "the device process ran out of memory");
@@ -158,12 +159,21 @@ class Worker {
     return json{{"report", to_json(report)}, {"receipt", std::move(report.receipt_body)}};
   }
 
+  // What judging will need is in the cache from now on. A report: nothing is left for a device to do.
+  Result<json> prepare(const json& in) {
+    HONE_TRY(const Task task, wire::task_from(in));
+    HONE_TRY(const JudgeRequest request, wire::judge_request_from(in));
+    event("compiling", json::object());
+    HONE_TRY(const bool runs, compile_all(task, request, bench_));
+    return runs ? json::object() : bench(in);
+  }
+
   Result<json> compile(const json& in) {
     HONE_TRY(const Task task, wire::task_from(in));
     HONE_TRY(const Candidate candidate, wire::candidate_from_json(in.at("candidate")));
     HONE_TRY(const std::vector<Workload> workloads, workloads_of(task, in));
     event("compiling", json::object());
-    HONE_TRY(Prepared prepared, prepare(candidate, workloads, bench_));
+    HONE_TRY(Prepared prepared, hone::prepare(candidate, workloads, bench_));
     json rows = json::array();
     int failed = 0;
     for (std::size_t i = 0; i < workloads.size(); ++i) {

@@ -33,6 +33,9 @@ std::string clean(std::string_view text) {
   return out;
 }
 
+// A message's text: a compiler that was cut off has written none.
+std::string said(std::string_view text) { return text.empty() ? "an error without a text" : clean(text); }
+
 constexpr std::string_view kSeverities[] = {"fatal error", "catastrophic error", "error", "warning", "note"};
 
 // nvcc's front end: "file(line): error: text", "file(line): warning #177-D: text".
@@ -50,7 +53,7 @@ std::optional<Message> located_by_front_end(std::string_view line) {
       if (colon == std::string_view::npos || (colon != 0 && !rest.starts_with(" #"))) return std::nullopt;
       rest.remove_prefix(colon + 2);
       return Message{{clean(line.substr(0, open)), *row, 0}, severity.ends_with("error") ? "error" : std::string(severity),
-                     rest.empty() ? "an error without a text" : clean(rest)};
+                     said(rest)};
     }
   }
   return std::nullopt;
@@ -80,7 +83,7 @@ std::optional<Message> located_by_colons(std::string_view line) {
       }
     // The linker gives only the line.
     if (message.severity.empty() && rest.starts_with("undefined reference")) message.severity = "error";
-    message.text = rest.empty() ? "an error without a text" : clean(rest);
+    message.text = said(rest);
     return message;
   }
   return std::nullopt;
@@ -138,7 +141,7 @@ std::optional<Message> located_by_assembler(const CompilerMessages& messages, st
   if (!line.starts_with("ptxas ")) return std::nullopt;
   const std::size_t colon = line.find(" : ");
   if (colon == std::string_view::npos) return std::nullopt;
-  Message message{{messages.entry, 0, 0}, "", clean(line.substr(colon + 3))};
+  Message message{{messages.entry, 0, 0}, "", said(line.substr(colon + 3))};
   std::string_view head = line.substr(6, colon - 6);
   while (head.ends_with(' ')) head.remove_suffix(1);
   if (head.ends_with("error") || head.ends_with("fatal")) message.severity = "error";

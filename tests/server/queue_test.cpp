@@ -129,5 +129,25 @@ TEST(Queue, Properties) {
   }));
 }
 
+// A job that is being compiled goes on waiting: it has its place, can be taken out, and no device gets it before.
+TEST(Queue, CompilesWhileItWaits) {
+  Queue queue;
+  queue.push({.job = "slow", .token = "a", .needs = Needs::compiler_then_device});
+  queue.push({.job = "next", .token = "a", .needs = Needs::compiler_then_device});
+  queue.push({.job = "only", .token = "b", .needs = Needs::compiler});
+  EXPECT_FALSE(queue.pop());
+  EXPECT_EQ(queue.pop(Needs::compiler)->job, "only");
+  EXPECT_EQ(queue.begin_compiling()->job, "slow");
+  EXPECT_EQ(queue.begin_compiling()->job, "next");
+  EXPECT_FALSE(queue.begin_compiling());
+  EXPECT_EQ(queue.ahead_of("next"), 1u);
+  queue.compiled("next");
+  EXPECT_EQ(queue.pop()->job, "next");
+  EXPECT_TRUE(queue.remove("slow"));
+  queue.compiled("slow");
+  EXPECT_FALSE(queue.pop());
+  EXPECT_EQ(queue.waiting(), 0u);
+}
+
 }  // namespace
 }  // namespace hone::server

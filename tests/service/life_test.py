@@ -192,6 +192,19 @@ class Life(unittest.TestCase):
             begun = [each["time"] for each in server.request("GET", f"/v1/jobs/{job}?after=0").json["events"] if each["name"] == "leased"]
             self.assertLess(ended["queued_s"], seconds(begun[0], begun[1]) - 1.2)
 
+    def test_compilers_beside_the_device_keep_it_free(self):
+        burn = "static constexpr int burn(int x) { for (int i = 0; i < 20; ++i) for (int j = 0; j < 200000; ++j) x = x * 31u + j; return x; }\n"
+        slow = burn + "".join(f"constexpr int b{i} = burn({i});\n" for i in range(40))
+        with Server("--compilers", "2") as server:
+            held = server.submit(bench(candidate(name="slow", head=slow)))
+            wait_for(lambda: "compiling" in [each["name"] for each in server.request("GET", f"/v1/jobs/{held}?after=0").json["events"]], 30, "it compiles")
+            self.assertEqual(server.run(bench(candidate(name="good")))["result"]["report"]["passed"], 1)
+            refused = server.run(bench(candidate(name="bad", head="oops;\n")))
+            self.assertEqual((kind_of(refused), refused["leases"]), ("compile", 0))
+            self.assertEqual(server.run({"kind": "compile", "request": {"task": "softmax_f32", "candidate": candidate(name="good")}})["result"]["failed"], 0)
+            self.assertEqual(server.request("GET", f"/v1/jobs/{held}").json["state"], "queued")
+            self.assertEqual(server.request("POST", f"/v1/jobs/{held}/cancel").json["state"], "cancelled")
+
     def test_a_full_disk_takes_nothing_in_and_loses_nothing(self):
         mount = 'mount -t tmpfs -o size=48m tmpfs "$0" && exec "$@"'
         namespaces = ["--mount"] if os.geteuid() == 0 else ["--user", "--map-current-user", "--keep-caps", "--mount"]
