@@ -19,9 +19,9 @@ using ProgramId = std::size_t;
 // What a program's output is held against: the oracle's answer, or another program's output on the same data.
 // Of no program: zeros, as if a program had written nothing else.
 struct Pairing {
-  std::optional<ProgramId> got;
-  std::string tensor;
-  std::optional<ProgramId> expected;         // none: the oracle
+  std::optional<ProgramId> got = {};
+  std::string tensor = {};
+  std::optional<ProgramId> expected = {};    // none: the oracle
 };
 
 // x: got, y: expected, both divided by `scale` so that squares neither overflow nor vanish; d = x - y. Elements where

@@ -1,5 +1,5 @@
-// What can run kernel programs and time them from outside. Implemented by the CPU device, later by
-// CUDA, and by a fake for unit tests; tests/device holds one contract suite for all of them.
+// What can run kernel programs and time them from outside. Implemented by the CPU device and by CUDA;
+// tests/device holds one contract suite for both.
 //
 // A Session is one workload on one device, exclusively: input buffers, and any number of loaded
 // programs (candidate, baseline, incumbent), each with buffers of its own for outputs, persistent
@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/fs.h"
 #include "contract/task.h"
+#include "device/data.h"
 #include "program/plan.h"
 #include "program/problem.h"
 
@@ -40,11 +41,15 @@ struct DeviceInfo {
 struct LoadedModule {
   fs::path path;
 };
+struct KernelEntry {
+  std::uint64_t offset;
+  std::string symbol;
+};
 struct Executable {
   std::string name;                           // for messages: the candidate's name
   Plan plan;
   std::vector<LoadedModule> modules;          // by plan module
-  std::vector<std::uint64_t> entry;           // by plan step: kernel offset in its module (0 for a memset)
+  std::vector<KernelEntry> entry;             // by plan step: where the kernel is in its module (empty for a memset)
 };
 // A native baseline: a trusted shared object with hone_baseline_* (include/hone/task.h).
 struct NativeBaseline {
@@ -57,6 +62,7 @@ struct SessionSpec {
   std::uint64_t memory_bytes = 0;   // limit for a program's own allocations
   double call_timeout_s = 10;
   double load_timeout_s = 30;
+  fs::path task_code = {};          // devices that keep their tensors: the task's trusted code, compiled; may be empty
 };
 
 struct CallOptions {
@@ -75,8 +81,6 @@ struct GuardDamage {
   std::int64_t first_byte = 0;      // relative to the buffer's start; negative: before it
   std::int64_t bytes = 0;
 };
-
-using ProgramId = std::size_t;
 
 class Session {
  public:
@@ -105,8 +109,13 @@ class Session {
   // element's bytes at `offset`.
   virtual bool is_poison(ProgramId id, const std::string& tensor, std::size_t offset) = 0;
   virtual Result<std::vector<GuardDamage>> guards(ProgramId id) = 0;
+  // The judge's hand where the device keeps its tensors; null: in this process's memory, through inputs() and output().
+  virtual DeviceData* data() { return nullptr; }
   // What a native baseline says of itself (library, kernel, threads), or empty.
   virtual std::string describe(ProgramId id) = 0;
+  // What the device saw of itself around the timed calls so far: clocks, throttle reasons, power, temperature, foreign
+  // processes. Null where it cannot see any.
+  virtual nlohmann::json conditions() { return nullptr; }
 };
 
 class Device {
@@ -120,6 +129,11 @@ struct CpuDeviceOptions {
   int workers = 0;                  // 0: cores - 1, at least 1: one core is the clock's
 };
 Result<std::unique_ptr<Device>> make_cpu_device(const Sandbox& sandbox, const fs::path& libexec, CpuDeviceOptions options = {});
+
+// GPU number `ordinal` of the CUDA driver, by a hone-gpu process a session (src/device/cuda). `share` is share/hone: its
+// cuda/helpers.cu is compiled by nvcc. Kind environment: no driver, too old a driver, no GPU, no nvcc.
+Result<std::unique_ptr<Device>> make_cuda_device(const Toolchain& toolchain, const fs::path& libexec, const fs::path& share,
+                                                 int ordinal);
 
 }  // namespace hone
 

@@ -61,11 +61,11 @@ Result<Program> link_program(const std::string& name, const Plan& plan, const Pr
   for (const PlanStep& step : plan.launches) {
     const auto* launch = std::get_if<PlanLaunch>(&step);
     if (launch == nullptr) {
-      out.entry.push_back(0);
+      out.entry.push_back({});
       continue;
     }
     HONE_TRY(const KernelSymbol symbol, resolve_kernel(modules[launch->module]->bytes, *launch, problem));
-    out.entry.push_back(symbol.offset);
+    out.entry.push_back({symbol.offset, {}});
   }
   Program program{name, std::move(out), 0};
   for (const PlanWorkspace& workspace : plan.workspaces) program.workspace_bytes += static_cast<std::uint64_t>(workspace.bytes);
