@@ -99,14 +99,23 @@ class LoadedCode : public TaskCode {
 
 }  // namespace
 
-Result<std::shared_ptr<TaskCode>> TaskCode::load(const Task& task, const Toolchain& toolchain) {
+void for_device(CompileRequest& request, const std::string& architecture) {
+  if (!request.entry.ends_with(".cu")) return;
+  request.compiler = "nvcc";
+  request.architecture = architecture;
+}
+
+Result<std::shared_ptr<TaskCode>> TaskCode::load(const Task& task, const Toolchain& toolchain, const std::string& architecture) {
   CompileRequest request;
   // Only what it can include: a change of the gate, say, compiles nothing anew.
   for (const auto& [name, text] : task.files)
-    if (name == task.oracle || name.ends_with(".h") || name.ends_with(".hpp")) request.sources[name] = text;
+    if (name == task.oracle || name.ends_with(".h") || name.ends_with(".hpp") || name.ends_with(".cuh")) request.sources[name] = text;
   request.entry = task.oracle;
-  request.flags = {"-ffp-contract=off"};   // what hone_inputs makes must not depend on the machine
   request.trusted = true;
+  for_device(request, architecture);
+  // What hone_inputs makes must not depend on the machine.
+  if (request.compiler == "nvcc") request.flags = {"-Xcompiler=-ffp-contract=off", "--fmad=false"};
+  else request.flags = {"-ffp-contract=off"};
   HONE_TRY(const Artifact artifact, toolchain.compile(request));
   const std::string where = (task.folder / task.oracle).string();
   // For good: each carries its own C++ runtime, whose emergency pool would be lost at every unloading.

@@ -118,7 +118,8 @@ using Regions = std::map<std::string, std::vector<Region>>;          // by outpu
 // The task's compiled oracle, input generator and regions, loaded into this process (trusted).
 class TaskCode {
  public:
-  static Result<std::shared_ptr<TaskCode>> load(const Task& task, const Toolchain& toolchain);
+  // `architecture` is the device's: what a task.cu is compiled for. A task.cpp does not depend on it.
+  static Result<std::shared_ptr<TaskCode>> load(const Task& task, const Toolchain& toolchain, const std::string& architecture = "cpu");
   virtual ~TaskCode() = default;
 
   // Fills every input and persistent tensor: distributions of `set`, then hone_inputs.
@@ -127,6 +128,9 @@ class TaskCode {
   virtual Result<Reference> oracle(const Workload& workload, const std::vector<HostTensor>& tensors) const = 0;
   virtual Result<Regions> regions(const Workload& workload, const std::vector<HostTensor>& tensors) const = 0;
 };
+
+// A trusted source that ends in .cu is compiled by nvcc, for the device's architecture.
+void for_device(CompileRequest& request, const std::string& architecture);
 
 // One tensor by distribution; the definition that a GPU repeats (tests hold both to a table).
 void fill_tensor(const TensorShape& shape, const Distribution& distribution, std::uint64_t seed, std::uint32_t stream,

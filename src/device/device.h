@@ -41,15 +41,16 @@ struct DeviceInfo {
 struct LoadedModule {
   fs::path path;
 };
+// Where a launch's kernel is in its module.
 struct KernelEntry {
-  std::uint64_t offset;
-  std::string symbol;
+  std::uint64_t offset = 0;                   // CPU: from the load address
+  std::string symbol;                         // CUDA: mangled
 };
 struct Executable {
   std::string name;                           // for messages: the candidate's name
   Plan plan;
   std::vector<LoadedModule> modules;          // by plan module
-  std::vector<KernelEntry> entry;             // by plan step: where the kernel is in its module (empty for a memset)
+  std::vector<KernelEntry> entry;             // by plan step; an empty one for a memset
 };
 // A native baseline: a trusted shared object with hone_baseline_* (include/hone/task.h).
 struct NativeBaseline {

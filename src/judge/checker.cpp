@@ -4,8 +4,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/clock.h"
-
 namespace hone {
 namespace {
 
@@ -25,6 +23,20 @@ std::string guard_text(const GuardDamage& damage, const Workload& workload) {
   }
   return text;
 }
+
+// Where the device keeps them.
+class OnDevice final : public Pair {
+ public:
+  OnDevice(DeviceData& data, const Pairing& pairing) : data_(data), pairing_(pairing) {}
+  Result<std::vector<RegionSums>> sums(const std::vector<Region>& regions, const SumsRequest& request) override {
+    return data_.sums(pairing_, regions, request);
+  }
+  Result<OddElements> odd(const Region& region, const Tolerance& tolerance) override { return data_.odd(pairing_, region, tolerance); }
+
+ private:
+  DeviceData& data_;
+  const Pairing& pairing_;
+};
 
 }  // namespace
 
@@ -59,30 +71,19 @@ const Gate* Checker::gate_of(const std::string& tensor) const {
 
 Result<> Checker::fill(const DataSet& data) {
   data_ = data;
-  reference_.reset();
   regions_.reset();
-  HONE_CHECK(code_.fill(workload_, *data.set, data.seed, data.call, session_.inputs()));
-  return session_.commit_inputs();
+  return device_data_.fill(*data.set, data.seed, data.call);
 }
 
-Result<const Reference*> Checker::reference() {
-  if (!reference_) {
-    const double start = now_s();
-    HONE_TRY(Reference reference, code_.oracle(workload_, session_.inputs()));
-    for (const TensorShape* shape : results()) {
-      const auto found = reference.find(shape->name);
-      if (found == reference.end() || found->second.size() != static_cast<std::size_t>(shape->elements()))
-        return fail(ErrorKind::contract, "task {}: the oracle gives no complete reference for {}", task_.name, shape->name);
-    }
-    reference_ = std::move(reference);
-    oracle_s_ = now_s() - start;
-  }
-  return &*reference_;
+Result<> Checker::refer() {
+  HONE_TRY(const double seconds, device_data_.refer());
+  if (seconds > 0) oracle_s_ = seconds;
+  return {};
 }
 
 Result<const Regions*> Checker::regions() {
   if (!regions_) {
-    HONE_TRY(Regions regions, code_.regions(workload_, session_.inputs()));
+    HONE_TRY(Regions regions, device_data_.regions());
     for (const TensorShape* shape : results()) {
       const std::int64_t rows = Rows(*shape, std::span<const double>{}).rows();
       for (const Region& region : regions[shape->name])
@@ -102,31 +103,24 @@ std::optional<Refusal> Checker::fault_of(const CallResult& call) const {
   return refusal;
 }
 
-Result<std::optional<Error>> Checker::equal_to_an_input(ProgramId id, const TensorShape& shape, const Rows& reference) {
-  HONE_TRY(const auto bytes, session_.output(id, shape.name));
-  const Rows got(shape, bytes);
-  const auto equal = [columns = static_cast<std::size_t>(got.columns())](const Rows& left, const Rows& right) {
-    std::vector<double> a(columns), b(columns);
-    for (std::int64_t row = 0; row < left.rows(); ++row) {
-      left.read(row, a.data());
-      right.read(row, b.data());
-      if (a != b) return false;
-    }
-    return true;
-  };
-  for (const HostTensor& input : session_.inputs()) {
-    if (input.shape.role != TensorRole::input || input.shape.shape != shape.shape) continue;
-    const Rows given(input.shape, std::span<const std::byte>(input.data, input.shape.bytes()));
-    if (equal(got, given) && !equal(reference, given))
-      return make_error(ErrorKind::wrong_result, "{}: a trivial output: it equals the input {}", shape.name, input.shape.name);
+Result<Comparison> Checker::compare_on_device(const Gate& gate, const TensorShape& shape, const Pairing& pairing, bool poison) {
+  HONE_TRY(const Regions* regions, this->regions());
+  OnDevice pair(device_data_, pairing);
+  return compare(gate, shape, valid(*regions, shape), pair, poison);
+}
+
+Result<std::optional<Error>> Checker::equal_to_an_input(ProgramId id, const TensorShape& shape) {
+  for (const TensorShape& input : workload_.tensors) {
+    if (input.role != TensorRole::input || input.shape != shape.shape) continue;
+    HONE_TRY(const bool copied, device_data_.copies(id, shape.name, input.name));
+    if (copied) return make_error(ErrorKind::wrong_result, "{}: a trivial output: it equals the input {}", shape.name, input.name);
   }
   return std::optional<Error>{};
 }
 
 Result<std::optional<Refusal>> Checker::check(ProgramId id, const CallResult& call) {
   if (auto refusal = fault_of(call)) return refusal;
-  HONE_TRY(const Reference* reference, this->reference());
-  HONE_TRY(const Regions* regions, this->regions());
+  HONE_CHECK(refer());
   std::optional<Error> refused;
   const auto refuse = [&](Error error) {
     if (refused) refused->notes.push_back(std::move(error.message));
@@ -145,20 +139,14 @@ Result<std::optional<Refusal>> Checker::check(ProgramId id, const CallResult& ca
   for (const TensorShape* shape : results()) {
     const Gate* gate = gate_of(shape->name);
     if (gate == nullptr) continue;
-    HONE_TRY(const auto bytes, session_.output(id, shape->name));
-    if (bytes.size() < shape->bytes()) return fail(ErrorKind::device, "output {} has {} bytes instead of {}", shape->name, bytes.size(), shape->bytes());
-    PoisonTest poison;
-    if (shape->role == TensorRole::output)
-      poison = [&, name = shape->name](std::size_t offset) { return session_.is_poison(id, name, offset); };
-    const Rows right(*shape, reference->at(shape->name));
-    const Comparison comparison = compare(*gate, *shape, valid(*regions, *shape), Rows(*shape, bytes), right, poison);
+    HONE_TRY(const Comparison comparison, compare_on_device(*gate, *shape, {.got = id, .tensor = shape->name}, shape->role == TensorRole::output));
     if (!(comparison.value * worst_limit_ <= worst_value_ * comparison.limit) || worst_limit_ == 0) {
       worst_value_ = comparison.value;
       worst_limit_ = comparison.limit;
     }
     std::optional<Error> error = comparison.error();
     if (shape->role == TensorRole::output && !comparison.not_written) {
-      HONE_TRY(auto trivial, equal_to_an_input(id, *shape, right));
+      HONE_TRY(auto trivial, equal_to_an_input(id, *shape));
       if (!trivial && comparison.constant && !comparison.reference_constant && comparison.elements > 1)
         trivial = make_error(ErrorKind::wrong_result, "{}: a trivial output: all {} valid elements are equal, the reference's are not",
                              shape->name, comparison.elements);
@@ -180,16 +168,10 @@ Result<std::optional<Refusal>> Checker::check(ProgramId id, const CallResult& ca
 }
 
 Result<std::optional<Refusal>> Checker::check_between(ProgramId id, ProgramId baseline) {
-  HONE_TRY(const Regions* regions, this->regions());
   for (const TensorShape* shape : results()) {
     const Gate* gate = gate_of(shape->name);
     if (gate == nullptr) continue;
-    HONE_TRY(const auto got, session_.output(id, shape->name));
-    HONE_TRY(const auto expected, session_.output(baseline, shape->name));
-    if (got.size() < shape->bytes() || expected.size() < shape->bytes())
-      return fail(ErrorKind::device, "output {} is shorter than its {} bytes", shape->name, shape->bytes());
-    const Comparison comparison =
-        compare(between_outputs(*gate), *shape, valid(*regions, *shape), Rows(*shape, got), Rows(*shape, expected));
+    HONE_TRY(const Comparison comparison, compare_on_device(between_outputs(*gate), *shape, {id, shape->name, baseline}, false));
     if (!comparison.passed()) {
       auto error = comparison.error();
       error->notes.push_back("on " + data_.text);
@@ -200,31 +182,35 @@ Result<std::optional<Refusal>> Checker::check_between(ProgramId id, ProgramId ba
 }
 
 Result<std::vector<Comparison>> Checker::compare_zeros() {
-  HONE_TRY(const Reference* reference, this->reference());
-  HONE_TRY(const Regions* regions, this->regions());
+  HONE_CHECK(refer());
   std::vector<Comparison> out;
   for (const TensorShape* shape : results()) {
     const Gate* gate = gate_of(shape->name);
     if (gate == nullptr) continue;
-    const std::vector<double> zeros(static_cast<std::size_t>(shape->elements()));
-    out.push_back(compare(*gate, *shape, valid(*regions, *shape), Rows(*shape, zeros), Rows(*shape, reference->at(shape->name))));
+    HONE_TRY(Comparison comparison, compare_on_device(*gate, *shape, {.tensor = shape->name}, false));
+    out.push_back(std::move(comparison));
   }
   return out;
 }
 
-Result<std::string> Checker::valid_bytes(ProgramId id) {
+Result<std::string> Checker::output_digest(ProgramId id) {
   HONE_TRY(const Regions* regions, this->regions());
   std::string out;
   for (const TensorShape* shape : results()) {
-    HONE_TRY(const auto bytes, session_.output(id, shape->name));
-    const Rows rows(*shape, bytes);
     std::vector<Region> own = valid(*regions, *shape);
-    if (own.empty()) own = {{"all", 0, rows.rows()}};
-    const std::size_t size = size_of(shape->dtype);
-    for (const Region& region : own)
-      for (std::int64_t row = region.begin; row < region.end; ++row)
-        for (std::int64_t column = 0; column < rows.columns(); ++column)
-          out.append(reinterpret_cast<const char*>(bytes.data() + rows.offset(row, column)), size);
+    if (own.empty()) own = {{"all", 0, Rows(*shape, std::span<const double>{}).rows()}};
+    HONE_TRY(const std::string digest, device_data_.output_digest(id, shape->name, own));
+    out += digest;
+  }
+  return out;
+}
+
+Result<std::string> Checker::reference_digest() {
+  HONE_CHECK(refer());
+  std::string out;
+  for (const TensorShape* shape : results()) {
+    HONE_TRY(const std::string digest, device_data_.reference_digest(shape->name));
+    out += digest;
   }
   return out;
 }

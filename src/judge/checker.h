@@ -1,5 +1,5 @@
-// One workload's data and what is right for it: fills inputs, asks the oracle once a data set, and
-// holds a program's last call against it, or against another program's call on the same data.
+// What is right for one workload's data: holds a program's last call against the oracle's answer, or against another
+// program's call on the same data, by the gates of the contract.
 #ifndef HONE_JUDGE_CHECKER_H
 #define HONE_JUDGE_CHECKER_H
 
@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "contract/task.h"
+#include "device/data.h"
 #include "device/device.h"
 #include "judge/compare.h"
 #include "judge/report.h"
@@ -36,8 +37,8 @@ std::vector<Region> valid(const Regions& regions, const TensorShape& shape);
 
 class Checker {
  public:
-  Checker(const Task& task, const Workload& workload, const TaskCode& code, Session& session)
-      : task_(task), workload_(workload), code_(code), session_(session) {}
+  Checker(const Task& task, const Workload& workload, DeviceData& data, Session& session)
+      : task_(task), workload_(workload), device_data_(data), session_(session) {}
 
   // Makes this data what programs see from the next call on.
   Result<> fill(const DataSet& data);
@@ -53,11 +54,11 @@ class Checker {
 
   // What an output that is zero everywhere scores on this data: it must be refused.
   Result<std::vector<Comparison>> compare_zeros();
-  Result<const Reference*> reference();
   Result<const Regions*> regions();
 
-  // The valid rows of all outputs after the last call, to see whether they follow the input.
-  Result<std::string> valid_bytes(ProgramId id);
+  // Of the valid rows of all outputs after the last call, and of the oracle's answer: do they follow the input?
+  Result<std::string> output_digest(ProgramId id);
+  Result<std::string> reference_digest();
 
   double worst_value() const { return worst_value_; }   // of checked candidates, nearest to or beyond its limit
   double worst_limit() const { return worst_limit_; }
@@ -67,15 +68,16 @@ class Checker {
 
  private:
   const Gate* gate_of(const std::string& tensor) const;
+  Result<Comparison> compare_on_device(const Gate& gate, const TensorShape& shape, const Pairing& pairing, bool poison);
   // A trivial output, unless the reference itself is that input.
-  Result<std::optional<Error>> equal_to_an_input(ProgramId id, const TensorShape& shape, const Rows& reference);
+  Result<std::optional<Error>> equal_to_an_input(ProgramId id, const TensorShape& shape);
+  Result<> refer();
 
   const Task& task_;
   const Workload& workload_;
-  const TaskCode& code_;
+  DeviceData& device_data_;
   Session& session_;
   DataSet data_;
-  std::optional<Reference> reference_;
   std::optional<Regions> regions_;
   std::vector<const TensorShape*> results_;
   double worst_value_ = 0, worst_limit_ = 0, oracle_s_ = 0;

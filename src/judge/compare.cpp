@@ -13,22 +13,12 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// What a region's metric is formed from. `scale` divides all values, so that squares neither
-// overflow nor vanish.
-struct Sums {
-  double error2 = 0, got2 = 0, expected2 = 0;
-  double worst_row = 0;         // row_rel_l2
-  double worst_bound = 0;       // bound
-  double max_error = 0, max_expected = 0, max_got = 0;
-  std::int64_t special = 0;     // elements where either side is not finite
-};
-
 double quotient(double error, double size) {
   if (error == 0) return 0;
   return size > 0 ? error / size : kInfinity;
 }
 
-double metric_value(const Gate& gate, const Sums& sums, double scale) {
+double metric_value(const Gate& gate, const RegionSums& sums, double scale) {
   if (gate.metric == "rel_energy") return quotient(sums.error2, sums.got2 + sums.expected2);
   if (gate.metric == "rel_l2") return std::sqrt(quotient(sums.error2, sums.expected2));
   if (gate.metric == "rel_max") return quotient(sums.max_error, sums.max_expected);
@@ -66,67 +56,12 @@ bool same_special(double a, double b) {
   return a == b;                                   // infinities of one sign
 }
 
-class RegionPass {
- public:
-  RegionPass(const Region& region, const Rows& actual, const Rows& expected)
-      : region_(region), actual_(actual), expected_(expected), got_(static_cast<std::size_t>(actual.columns())),
-        want_(static_cast<std::size_t>(actual.columns())) {}
-
-  Sums sums(const Gate& gate, double scale) {
-    Sums out;
-    const double inverse = 1 / scale;
-    for (std::int64_t row = region_.begin; row < region_.end; ++row) {
-      read(row);
-      double row_error2 = 0, row_expected2 = 0;
-      for (std::size_t i = 0; i < got_.size(); ++i) {
-        if (!std::isfinite(want_[i]) || !std::isfinite(got_[i])) {   // judged element by element
-          ++out.special;
-          continue;
-        }
-        const double x = got_[i] * inverse, y = want_[i] * inverse, d = x - y;
-        row_error2 += d * d;
-        row_expected2 += y * y;
-        out.got2 += x * x;
-        out.max_error = std::max(out.max_error, std::abs(d));
-        out.max_expected = std::max(out.max_expected, std::abs(y));
-        out.max_got = std::max(out.max_got, std::abs(x));
-        if (gate.metric == "bound")
-          out.worst_bound = std::max(out.worst_bound, quotient(std::abs(d) * scale, gate.abs_floor + gate.limit * std::abs(want_[i])));
-      }
-      out.error2 += row_error2;
-      out.expected2 += row_expected2;
-      out.worst_row = std::max(out.worst_row, std::sqrt(quotient(row_error2, row_expected2)));
-    }
-    return out;
-  }
-
-  // Calls f(row, column, got, expected) for every valid element.
-  template <class F>
-  void each(F&& f) {
-    for (std::int64_t row = region_.begin; row < region_.end; ++row) {
-      read(row);
-      for (std::size_t i = 0; i < got_.size(); ++i) f(row, static_cast<std::int64_t>(i), got_[i], want_[i]);
-    }
-  }
-
- private:
-  void read(std::int64_t row) {
-    actual_.read(row, got_.data());
-    expected_.read(row, want_.data());
-  }
-  const Region& region_;
-  const Rows& actual_;
-  const Rows& expected_;
-  std::vector<double> got_, want_;
-};
-
 // An error of one element that is surely no rounding: used to name the first wrong element and to
 // tell an unwritten element from one that looks like poison by chance.
-double element_tolerance(const Gate& gate, double expected, double rms) {
-  const double rounding = 0x1p-6 * std::abs(expected);
-  if (gate.metric == "abs") return std::max(rounding, gate.limit);
-  if (gate.metric == "bound") return std::max(rounding, gate.abs_floor + gate.limit * std::abs(expected));
-  return std::max(rounding, (gate.metric == "rel_energy" ? std::sqrt(gate.limit) : gate.limit) * rms);
+Tolerance element_tolerance(const Gate& gate, double rms) {
+  if (gate.metric == "abs") return {.absolute = gate.limit};
+  if (gate.metric == "bound") return {.absolute = gate.abs_floor, .relative = gate.limit};
+  return {.absolute = (gate.metric == "rel_energy" ? std::sqrt(gate.limit) : gate.limit) * rms};
 }
 
 }  // namespace
@@ -184,21 +119,99 @@ std::string to_text(const Element& element) {
   return fmt::format("({}, row {}, column {})", element.region, element.row, element.column);
 }
 
-Comparison compare(const Gate& gate, const TensorShape& shape, const std::vector<Region>& regions, const Rows& actual,
-                   const Rows& expected, const PoisonTest& is_poison) {
+Result<std::vector<RegionSums>> HostPair::sums(const std::vector<Region>& regions, const SumsRequest& request) {
+  const bool bound = request.bound_floor != 0 || request.bound_limit != 0;
+  const double inverse = 1 / request.scale;
+  std::vector<double> got(static_cast<std::size_t>(actual_.columns())), want(got.size());
+  std::vector<RegionSums> all;
+  for (const Region& region : regions) {
+    RegionSums out;
+    for (std::int64_t row = region.begin; row < region.end; ++row) {
+      actual_.read(row, got.data());
+      expected_.read(row, want.data());
+      double row_error2 = 0, row_expected2 = 0;
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        if (!std::isfinite(want[i]) || !std::isfinite(got[i])) {   // judged element by element
+          ++out.special;
+          continue;
+        }
+        const double x = got[i] * inverse, y = want[i] * inverse, d = x - y;
+        row_error2 += d * d;
+        row_expected2 += y * y;
+        out.got2 += x * x;
+        out.max_error = std::max(out.max_error, std::abs(d));
+        out.max_expected = std::max(out.max_expected, std::abs(y));
+        out.max_got = std::max(out.max_got, std::abs(x));
+        if (bound)
+          out.worst_bound = std::max(out.worst_bound, quotient(std::abs(d) * request.scale, request.bound_floor + request.bound_limit * std::abs(want[i])));
+      }
+      out.error2 += row_error2;
+      out.expected2 += row_expected2;
+      out.worst_row = std::max(out.worst_row, std::sqrt(quotient(row_error2, row_expected2)));
+    }
+    all.push_back(out);
+  }
+  return all;
+}
+
+Result<OddElements> HostPair::odd(const Region& region, const Tolerance& tolerance) {
+  std::vector<double> got_row(static_cast<std::size_t>(actual_.columns())), want_row(got_row.size());
+  OddElements out;
+  for (std::int64_t row = region.begin; row < region.end; ++row) {
+    actual_.read(row, got_row.data());
+    expected_.read(row, want_row.data());
+    if (row == region.begin && !got_row.empty()) out.first_got = got_row[0], out.first_expected = want_row[0];
+    for (std::size_t i = 0; i < got_row.size(); ++i) {
+      const double got = got_row[i], want = want_row[i];
+      out.constant = out.constant && got == out.first_got;
+      out.expected_constant = out.expected_constant && want == out.first_expected;
+      const bool special = !std::isfinite(got) || !std::isfinite(want);
+      if (!special && !tolerance.finite_too) continue;
+      const bool right = special ? same_special(got, want)
+                                 : std::abs(got - want) <= std::max(0x1p-6 * std::abs(want), tolerance.absolute + tolerance.relative * std::abs(want));
+      if (right) continue;
+      const auto column = static_cast<std::int64_t>(i);
+      const auto count = [&](std::int64_t& counter, std::optional<OddElement>& first) {
+        if (counter++ == 0) first = OddElement{row, column, got, want};
+      };
+      if (tolerance.poison && is_poison_(actual_.offset(row, column))) {
+        count(out.not_written, out.first_not_written);
+      } else if (!std::isfinite(got) && std::isfinite(want)) {
+        count(out.non_finite, out.first_non_finite);
+      } else {
+        count(out.wrong, out.first_wrong);
+        if (special) ++out.special;
+      }
+    }
+  }
+  return out;
+}
+
+Result<Comparison> compare(const Gate& gate, const TensorShape& shape, const std::vector<Region>& regions, Pair& pair, bool poison) {
   Comparison out;
   out.tensor = shape.name;
   out.metric = gate.metric;
   out.limit = limit_of(gate);
+  const std::int64_t columns = shape.shape.empty() ? 1 : shape.shape.back();
+  std::vector<Region> valid = regions;
+  if (valid.empty()) valid = {{"all", 0, shape.elements() / columns}};
+  std::erase_if(valid, [](const Region& region) { return region.begin >= region.end; });
+  SumsRequest request;
+  if (gate.metric == "bound") request.bound_floor = gate.abs_floor, request.bound_limit = gate.limit;
+  HONE_TRY(const std::vector<RegionSums> plain, pair.sums(valid, request));
+
   std::optional<double> first_got, first_expected;
-  const std::vector<Region> whole = {{"all", 0, actual.rows()}};
-  for (const Region& region : regions.empty() ? whole : regions) {
-    if (region.begin >= region.end) continue;
-    RegionPass pass(region, actual, expected);
-    Sums sums = pass.sums(gate, 1);
+  for (std::size_t i = 0; i < valid.size(); ++i) {
+    const Region& region = valid[i];
+    RegionSums sums = plain[i];
     double scale = 1;
     const double largest = std::max(sums.max_expected, sums.max_got);
-    if (largest > 0 && (largest > 1e150 || largest < 1e-140)) sums = pass.sums(gate, scale = largest);
+    if (largest > 0 && (largest > 1e150 || largest < 1e-140)) {
+      SumsRequest scaled = request;
+      scaled.scale = scale = largest;
+      HONE_TRY(const std::vector<RegionSums> again, pair.sums({region}, scaled));
+      sums = again.front();
+    }
     const double value = metric_value(gate, sums, scale);
     if (out.region.empty() || !(value <= out.value)) {
       out.value = value;
@@ -207,30 +220,29 @@ Comparison compare(const Gate& gate, const TensorShape& shape, const std::vector
     out.largest_reference = std::max(out.largest_reference, sums.max_expected * scale);
     out.largest_error = std::max(out.largest_error, sums.max_error * scale);
 
-    const std::int64_t cells = (region.end - region.begin) * actual.columns();
+    const std::int64_t cells = (region.end - region.begin) * columns;
     out.elements += cells;
-    const bool suspect = is_poison || !(value <= out.limit);
+    const bool suspect = poison || !(value <= out.limit);
     if (!suspect && sums.special == 0) {
       out.constant = out.reference_constant = false;   // not looked at
       continue;
     }
     const double rms = std::sqrt(sums.expected2 / std::max(1.0, static_cast<double>(cells))) * scale;
-    pass.each([&](std::int64_t row, std::int64_t column, double got, double want) {
-      if (!first_got) first_got = got, first_expected = want;
-      out.constant = out.constant && got == *first_got;
-      out.reference_constant = out.reference_constant && want == *first_expected;
-      const bool special = !std::isfinite(got) || !std::isfinite(want);
-      if (!special && !suspect) return;
-      const bool right = special ? same_special(got, want) : std::abs(got - want) <= element_tolerance(gate, want, rms);
-      if (right) return;
-      const auto count = [&](std::int64_t& counter, std::optional<Element>& first) {
-        if (counter++ == 0) first = Element{region.name, row - region.begin, column, row, got, want};
-      };
-      if (is_poison && is_poison(actual.offset(row, column))) return count(out.not_written, out.first_not_written);
-      if (!std::isfinite(got) && std::isfinite(want)) return count(out.non_finite, out.first_non_finite);
-      count(out.wrong, out.first_wrong);
-      if (special) out.value = kInfinity, out.region = region.name;   // finite where it must not be
-    });
+    Tolerance tolerance = element_tolerance(gate, rms);
+    tolerance.finite_too = suspect;
+    tolerance.poison = poison;
+    HONE_TRY(const OddElements odd, pair.odd(region, tolerance));
+    if (!first_got) first_got = odd.first_got, first_expected = odd.first_expected;
+    out.constant = out.constant && odd.constant && odd.first_got == *first_got;
+    out.reference_constant = out.reference_constant && odd.expected_constant && odd.first_expected == *first_expected;
+    const auto count = [&](std::int64_t& counter, std::optional<Element>& first, std::int64_t more, const std::optional<OddElement>& at) {
+      if (counter == 0 && at) first = Element{region.name, at->row - region.begin, at->column, at->row, at->got, at->expected};
+      counter += more;
+    };
+    count(out.not_written, out.first_not_written, odd.not_written, odd.first_not_written);
+    count(out.non_finite, out.first_non_finite, odd.non_finite, odd.first_non_finite);
+    count(out.wrong, out.first_wrong, odd.wrong, odd.first_wrong);
+    if (odd.special > 0) out.value = kInfinity, out.region = region.name;   // finite where it must not be
   }
   return out;
 }

@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 #include "contract/task.h"
+#include "device/data.h"
 
 namespace hone {
 
@@ -68,10 +69,31 @@ struct Comparison {
 // Whether the element at this byte offset still holds the poison.
 using PoisonTest = std::function<bool(std::size_t offset)>;
 
-// `regions` empty: one region, "all". With `is_poison` every valid element is also tested for having
-// been written: it was not when it holds poison and is wrong (a right value may look like poison).
-Comparison compare(const Gate& gate, const TensorShape& shape, const std::vector<Region>& regions, const Rows& actual,
-                   const Rows& expected, const PoisonTest& is_poison = {});
+// Two tensors of one shape, wherever they lie: what a comparison asks about them (device/data.h).
+class Pair {
+ public:
+  virtual ~Pair() = default;
+  virtual Result<std::vector<RegionSums>> sums(const std::vector<Region>& regions, const SumsRequest& request) = 0;
+  virtual Result<OddElements> odd(const Region& region, const Tolerance& tolerance) = 0;
+};
+
+// In this process's memory.
+class HostPair final : public Pair {
+ public:
+  HostPair(const Rows& actual, const Rows& expected, PoisonTest is_poison = {})
+      : actual_(actual), expected_(expected), is_poison_(std::move(is_poison)) {}
+  Result<std::vector<RegionSums>> sums(const std::vector<Region>& regions, const SumsRequest& request) override;
+  Result<OddElements> odd(const Region& region, const Tolerance& tolerance) override;
+
+ private:
+  const Rows &actual_, &expected_;
+  PoisonTest is_poison_;
+};
+
+// `regions` empty: one region, "all". With `poison` every valid element is also tested for having been written: it was
+// not when it holds poison and is wrong (a right value may look like poison).
+Result<Comparison> compare(const Gate& gate, const TensorShape& shape, const std::vector<Region>& regions, Pair& pair,
+                           bool poison = false);
 
 // The gate for two outputs that each may differ from the reference by `gate`: by the triangle
 // inequality they differ by at most twice its limit (four times for rel_energy, which is a square).

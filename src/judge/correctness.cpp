@@ -8,7 +8,7 @@ namespace {
 
 // Loads, calls once, checks, unloads.
 Result<std::optional<Refusal>> check_fresh(const Program& program, Session& session, Checker& checker,
-                                           std::string* valid_bytes = nullptr) {
+                                           std::string* digest = nullptr) {
   auto id = load(session, program);
   if (!id) {
     // A program that cannot be loaded is the program's fault, unless the device says otherwise.
@@ -17,8 +17,8 @@ Result<std::optional<Refusal>> check_fresh(const Program& program, Session& sess
   }
   HONE_TRY(const CallResult call, session.call(*id, {}));
   HONE_TRY(auto refusal, checker.check(*id, call));
-  if (valid_bytes != nullptr && !refusal) {
-    HONE_TRY(*valid_bytes, checker.valid_bytes(*id));
+  if (digest != nullptr && !refusal) {
+    HONE_TRY(*digest, checker.output_digest(*id));
   }
   session.unload(*id);
   return refusal;
@@ -72,8 +72,7 @@ Result<> check_task(const WorkloadJob& job, Session& session, Checker& checker) 
 }  // namespace
 
 Result<std::optional<Refusal>> check_correctness(const WorkloadJob& job, Session& session, Checker& checker) {
-  std::string first_output;
-  Reference first_reference;
+  std::string first_output, first_reference;
   bool first = true;
   for (const DataSet& data : data_sets(job)) {
     if (job.cancelled()) return fail(ErrorKind::cancelled, "cancelled while {} was checked", job.workload.id);
@@ -100,11 +99,11 @@ Result<std::optional<Refusal>> check_correctness(const WorkloadJob& job, Session
     }
     if (refusal) return refusal;
     if (random) {
-      HONE_TRY(const Reference* reference, checker.reference());
+      HONE_TRY(const std::string reference, checker.reference_digest());
       if (first) {
         first_output = std::move(output);
-        first_reference = *reference;
-      } else if (output == first_output && *reference != first_reference) {
+        first_reference = reference;
+      } else if (output == first_output && reference != first_reference) {
         return Refusal{Verdict::fail, make_error(ErrorKind::wrong_result, "the output does not follow the input: two seeds gave the same bytes, the references differ")};
       }
     }

@@ -95,7 +95,7 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
 
   say("compiling");
   HONE_TRY(const Sides sides, prepare_all(task, request, workloads, bench));
-  HONE_TRY(const std::shared_ptr<TaskCode> code, TaskCode::load(task, bench.toolchain));
+  HONE_TRY(const std::shared_ptr<TaskCode> code, TaskCode::load(task, bench.toolchain, bench.device.info().architecture));
   const double prepared = now_s();
 
   Report report;
@@ -123,7 +123,7 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
     } else if (sides.incumbent && !sides.incumbent->programs[i]) {
       return fail(sides.incumbent->programs[i].error());
     } else {
-      WorkloadJob job{.task = task, .workload = workloads[i], .code = *code, .device = bench.device};
+      WorkloadJob job{.task = task, .workload = workloads[i], .code = code.get(), .device = bench.device};
       for (const Prepared& baseline : sides.baselines) {
         if (!baseline.programs[i]) return fail(baseline.programs[i].error());
         const auto counts = request.baselines.find(workloads[i].id);

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "judge/checker.h"
 #include "judge/floor.h"
+#include "judge/host_data.h"
 #include "judge/mutants.h"
 #include "judge/prepare.h"
 #include "judge/workload.h"
@@ -36,7 +37,7 @@ class TaskChecker {
     if (task_.baselines.empty()) fault(fmt::format("task {} has no baseline to compare with", task_.name));
     if (task_.input_sets.size() < 2)
       fault(fmt::format("task {} has no hard input set: random data alone hides truncation, tails and special cases", task_.name));
-    HONE_TRY(code_, TaskCode::load(task_, bench_.toolchain));
+    HONE_TRY(code_, TaskCode::load(task_, bench_.toolchain, bench_.device.info().architecture));
     for (std::size_t i = 0; i < task_.workloads.size(); ++i) {
       const Workload& workload = task_.workloads[i];
       out_.floors.push_back({workload.id, workload.flops, workload.bytes, floor_seconds(workload, bench_.device.info())});
@@ -62,7 +63,8 @@ class TaskChecker {
     spec.memory_bytes = task_.memory_bytes;
     spec.call_timeout_s = task_.call_timeout_s;
     HONE_TRY(const std::unique_ptr<Session> session, bench_.device.open(spec));
-    Checker checker(task_, workload, *code_, *session);
+    HostData data(workload, *code_, *session);
+    Checker checker(task_, workload, data, *session);
     std::vector<ProgramId> ids;
     for (const Program* baseline : baselines) {
       HONE_TRY(const ProgramId id, load(*session, *baseline));
@@ -87,19 +89,19 @@ class TaskChecker {
           HONE_TRY(ids[i], load(*session, *baselines[i]));
         }
       }
-      HONE_CHECK(try_mutants(workload, set, checker, *session));
+      HONE_CHECK(try_mutants(workload, set, data, checker, *session));
     }
     return {};
   }
 
-  Result<> try_mutants(const Workload& workload, const InputSet& set, Checker& checker, Session& session) {
-    HONE_TRY(const Reference* reference, checker.reference());
+  Result<> try_mutants(const Workload& workload, const InputSet& set, HostData& data, Checker& checker, Session& session) {
+    HONE_TRY(const Reference* reference, data.reference());
     HONE_TRY(const Regions* regions, checker.regions());
     const std::vector<HostTensor> inputs = session.inputs();
     for (const TensorShape* shape : checker.results()) {
       const std::vector<double>& right = reference->at(shape->name);
       for (const Mutant& mutant : mutants_of(*shape, valid(*regions, *shape), right, inputs))
-        judge_mutant(workload, set, *shape, mutant.name, *regions, mutant.output, right);
+        HONE_CHECK(judge_mutant(workload, set, *shape, mutant.name, *regions, mutant.output, right));
     }
     if (&set != &task_.input_sets.front()) return {};
     for (const InputMutation& mutation : input_mutations(task_, workload)) {
@@ -113,18 +115,21 @@ class TaskChecker {
       HONE_TRY(const Reference wrong, code_->oracle(workload, changed));
       for (const TensorShape* shape : checker.results()) {
         const std::vector<double>& right = reference->at(shape->name);
-        if (wrong.at(shape->name) != right) judge_mutant(workload, set, *shape, mutation.name, *regions, wrong.at(shape->name), right);
+        if (wrong.at(shape->name) != right) HONE_CHECK(judge_mutant(workload, set, *shape, mutation.name, *regions, wrong.at(shape->name), right));
       }
     }
     return {};
   }
 
-  void judge_mutant(const Workload& workload, const InputSet& set, const TensorShape& shape, const std::string& name,
+  Result<> judge_mutant(const Workload& workload, const InputSet& set, const TensorShape& shape, const std::string& name,
                     const Regions& regions, const std::vector<double>& output, const std::vector<double>& reference) {
     const auto gate = task_.gates.find(shape.name);
-    if (gate == task_.gates.end()) return;
-    const Comparison comparison = compare(gate->second, shape, valid(regions, shape), Rows(shape, output), Rows(shape, reference));
+    if (gate == task_.gates.end()) return {};
+    const Rows got(shape, std::span<const double>(output)), right(shape, std::span<const double>(reference));
+    HostPair pair(got, right);
+    HONE_TRY(const Comparison comparison, compare(gate->second, shape, valid(regions, shape), pair));
     out_.mutants.push_back({workload.id, set.name, shape.name, name, comparison.value, comparison.limit, comparison.largest_reference, !comparison.passed()});
+    return {};
   }
 
   // On random data, which is what is timed, every mutant must be refused. Hard sets may be blind to

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "judge/correctness.h"
 #include "judge/floor.h"
+#include "judge/host_data.h"
 #include "judge/timing.h"
 
 namespace hone {
@@ -105,7 +106,9 @@ Result<> run(const WorkloadJob& job, WorkloadOutcome& out) {
   if (job.memory_bytes) spec.memory_bytes = std::min(spec.memory_bytes, *job.memory_bytes - memory_needed(job));
   spec.call_timeout_s = job.task.call_timeout_s;
   HONE_TRY(const std::unique_ptr<Session> session, job.device.open(spec));
-  Checker checker(job.task, job.workload, job.code, *session);
+  std::optional<HostData> here;
+  if (session->data() == nullptr) here.emplace(job.workload, *job.code, *session);
+  Checker checker(job.task, job.workload, here ? *here : *session->data(), *session);
 
   const double begin = now_s();
   auto refusal = check_correctness(job, *session, checker);

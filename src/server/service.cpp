@@ -274,10 +274,13 @@ Result<std::string> Service::artifact(const Caller& caller, const std::string& i
 void Service::end_job(const Job& job, JobState state, json result, double waited_s) {
   std::string how = state == JobState::cancelled ? "cancelled" : "done";
   if (state == JobState::done && result.contains("error")) how = result["error"].value("kind", "error");
-  // A change that cannot be written (disk full) stays queued or running: the next start takes it up again.
   const auto ended = store_->end_unstarted(job.id, state, result, waited_s);
   if (!ended) {
     log_.warn("job_not_ended", {{"job", job.id}, {"error", json(ended.error())}});
+    if (ended.error().kind == ErrorKind::io) {   // the disk is full, say: the janitor tries again
+      const std::lock_guard lock(mutex_);
+      unended_.push_back({job, state, std::move(result), waited_s});
+    }
     return;
   }
   metrics_.add("hone_jobs_total", {{"kind", job.request.kind}, {"outcome", how}});
@@ -290,10 +293,13 @@ void Service::janitor() {
     for (const double end = now_s() + kJanitor_s; now_s() < end && !stopping_;) std::this_thread::sleep_for(std::chrono::milliseconds(20));
     if (const auto read = tokens_->refresh(); !read) log_.warn("tokens_not_read", {{"error", json(read.error())}});
     std::vector<Waiting> expired;
+    std::vector<Ending> unended;
     {
       const std::lock_guard lock(mutex_);
       expired = queue_.take_expired(now_s());
+      unended.swap(unended_);
     }
+    for (Ending& each : unended) end_job(each.job, each.state, std::move(each.result), each.waited_s);
     for (const Waiting& each : expired)
       if (const auto job = store_->job(each.job))
         end_job(*job, JobState::done,

@@ -137,6 +137,13 @@ class Service {
   std::condition_variable wake_;
   Queue queue_;
   std::map<std::string, Bucket> buckets_;  // by token
+  struct Ending {
+    Job job;
+    JobState state;
+    nlohmann::json result;
+    double waited_s;
+  };
+  std::vector<Ending> unended_;            // jobs that never ran and whose end could not be written yet
   std::vector<std::unique_ptr<Lane>> lanes_;
   std::atomic<bool> draining_{false}, stopping_{false};
   const double began_s_;

@@ -61,7 +61,10 @@ Result<Candidate> candidate_from_json(const json& in) {
       files[name] = content.get<std::string>();
     } else if (content.contains("file")) {
       HONE_TRY(files[name], read_file(content.at("file").get<std::string>(), limits.bytes));
-      if (sha256(files[name]) != content.at("sha256").get<std::string>()) return fail(ErrorKind::contract, "files.{}: the blob was damaged", name);
+      if (sha256(files[name]) != content.at("sha256").get<std::string>()) {
+        (void)remove_tree(content.at("file").get<std::string>());   // so that it can be put again
+        return fail(make_error(ErrorKind::contract, "files.{}: the blob was damaged on the service's disk", name).with_hint("submit again: it is sent anew"));
+      }
     } else if (!content.contains("hex")) {
       return fail(ErrorKind::contract, "files.{}: the blob is not here", name);
     } else {

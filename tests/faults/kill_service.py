@@ -5,6 +5,7 @@ Every accepted job must end exactly once, with the right answer; the database mu
 
   kill_service.py HONE [KILLS] [SEED]
 """
+import contextlib
 import os
 import pathlib
 import random
@@ -81,24 +82,21 @@ def main():
                 server.start(port=server.port)
                 done[what] += 1
                 continue
-            pids = [server.device_pid()] if what == "device" else [pid for pid in descendants(server.process.pid) if "hone-runner" in hone_processes().get(pid, "")]
-            pids = [pid for pid in pids if pid]
-            if not pids:
+            device = server.device_pid()
+            if not device:
                 continue
-            for row in server.health().json["devices"]:
-                if row["job"]:
-                    hit[row["job"]] = hit.get(row["job"], 0) + 1
-                    if what == "runner" or hit[row["job"]] >= 3:
-                        excused.add(row["job"])
-            try:
-                os.kill(chance.choice(pids), signal.SIGKILL)
-                done[what] += 1
-            except ProcessLookupError:
-                pass
-            if what == "runner":           # the job may have changed while it was looked up
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(device, signal.SIGSTOP)        # so that it is known whose process is killed
+                victims = [device] if what == "device" else [pid for pid in descendants(device) if "hone-runner" in hone_processes().get(pid, "")]
                 for row in server.health().json["devices"]:
-                    if row["job"]:
-                        excused.add(row["job"])
+                    if row["job"] and victims:
+                        hit[row["job"]] = hit.get(row["job"], 0) + 1
+                        if what == "runner" or hit[row["job"]] >= 3:
+                            excused.add(row["job"])
+                if victims:
+                    os.kill(chance.choice(victims), signal.SIGKILL)
+                    done[what] += 1
+                os.kill(device, signal.SIGCONT)
         stop.set()
         for each in loads:
             each.join(timeout=30)
@@ -108,7 +106,9 @@ def main():
             job = server.finish(id_, 300)
             # A runner killed by a stranger's hand looks like its program's death; three device processes are the limit.
             if not right(what, job) and id_ not in excused:
-                wrong.append((id_, what, str(job["result"])[:400]))
+                result = job["result"] or {}
+                rows = (result.get("report") or {}).get("workloads", [])
+                wrong.append((id_, what, job["state"], job["leases"], result.get("error"), [(row["verdict"], row["error"]) for row in rows]))
         if wrong:
             sys.exit(f"{len(wrong)} of {len(jobs)} jobs ended wrongly: {wrong[:5]}")
         server.process.terminate()

@@ -3,10 +3,13 @@
 #include <cstdlib>
 
 #include "toolchain/diagnostics.h"
+#include "toolchain/resources.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const hone::CompilerMessages messages = {
-      std::string(reinterpret_cast<const char*>(data), size), {"/tmp/build/"}, {"scale<4>", "scale<8>"}, "kernel.cpp"};
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  // As PTX too: what ptxas complains of is the candidate's text.
+  const hone::CompilerMessages messages = {text, {"/tmp/build/"}, {"scale<4>", "scale<8>"}, "kernel.cpp", text};
+  (void)hone::read_assembler_report(text);
   const hone::Error error = hone::compile_error(messages);
   if (error.kind != hone::ErrorKind::compile && error.kind != hone::ErrorKind::kernel_name) std::abort();
   if (error.message.empty() || error.message.size() > 16 * 1024) std::abort();

@@ -1,4 +1,4 @@
-// Shared objects and mangled names. An input that begins with "_Z" is a name; anything else is a file
+// Shared objects, cubins and mangled names. An input that begins with "_Z" is a name; anything else is a file
 // in which a kernel is looked for.
 #include <cstdlib>
 #include <cstring>

@@ -26,6 +26,14 @@ std::vector<std::byte> f32_bytes(const std::vector<float>& values) {
   return out;
 }
 
+Comparison compare(const Gate& gate, const TensorShape& shape, const std::vector<Region>& regions, const Rows& got, const Rows& want,
+                   const PoisonTest& poison = {}) {
+  HostPair pair(got, want, poison);
+  auto comparison = compare(gate, shape, regions, pair, poison != nullptr);
+  EXPECT_TRUE(comparison.has_value());
+  return comparison ? *comparison : Comparison{};
+}
+
 Comparison compare_rows(const Gate& gate, std::vector<double> got, std::vector<double> want, std::int64_t columns,
                         const std::vector<Region>& regions = {}) {
   const auto shape = matrix(static_cast<std::int64_t>(got.size()) / columns, columns, columns, DType::f64);

@@ -95,7 +95,7 @@ struct Toy {
     device.script("candidate", std::move(program));
   }
   WorkloadJob job() {
-    WorkloadJob out{.task = task, .workload = task.workloads[0], .code = code, .device = device};
+    WorkloadJob out{.task = task, .workload = task.workloads[0], .code = &code, .device = device};
     out.baselines = {&base};
     out.candidate = &candidate;
     out.seed = 42;

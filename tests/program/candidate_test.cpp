@@ -129,5 +129,32 @@ TEST(Candidate, MissingFilesAndFolders) {
   HONE_EXPECT_ERROR(load_candidate(folder), contract);
 }
 
+TEST(Candidate, AKernelForCuda) {
+  const fs::path folder = scratch("cuda");
+  HONE_ASSERT_OK(write_file_atomic(folder / "kernel.cu", "__global__ void k() {}\n"));
+  HONE_ASSERT_OK(write_file_atomic(folder / "plan.cpp", "int p;\n"));
+  const auto plain = load_candidate(folder);
+  HONE_ASSERT_OK(plain);
+  EXPECT_TRUE(plain->is_cuda());
+  EXPECT_EQ(plain->compiler, "nvcc");
+  auto with = [&](const std::string& yaml) {
+    EXPECT_TRUE(write_file_atomic(folder / "candidate.yaml", yaml).has_value());
+    return load_candidate(folder);
+  };
+  const auto flags = with("flags: [--use_fast_math, -maxrregcount=168]\n");
+  HONE_ASSERT_OK(flags);
+  EXPECT_EQ(flags->flags.size(), 2u);
+  const auto frozen = candidate_from_files("cuda", frozen_files(*flags), folder);
+  HONE_ASSERT_OK(frozen);
+  EXPECT_EQ(frozen->sha256, flags->sha256);
+  const auto host_flag = with("flags: [-ffast-math]\n");
+  HONE_EXPECT_ERROR(host_flag, contract);
+  EXPECT_EQ(host_flag.error().place.line, 1);
+  const auto compiler = with("compiler: g++\n");
+  HONE_EXPECT_ERROR(compiler, contract);
+  EXPECT_EQ(compiler.error().message, "g++ does not compile a candidate of language cuda");
+  HONE_EXPECT_ERROR(with("language: cpp\n"), contract);   // then a kernel.cpp is needed
+}
+
 }  // namespace
 }  // namespace hone::testing

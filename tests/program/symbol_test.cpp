@@ -286,5 +286,164 @@ TEST_F(Resolve, HostileBytes) {
   }
 }
 
+class ResolveCuda : public ToolchainTest {
+ protected:
+  void SetUp() override {
+    ToolchainTest::SetUp();
+    if (IsSkipped()) return;
+    if (const auto nvcc = Toolchain::compiler("nvcc"); !nvcc) {
+      GTEST_SKIP() << nvcc.error().message;
+    }
+    problem_.workload = "w0";
+    problem_.device = "sm_90a";
+    problem_.tensors = {{"x", DType::f32, TensorRole::input, {8}, {1}},  {"b", DType::bf16, TensorRole::input, {8}, {1}},
+                        {"h", DType::f16, TensorRole::input, {8}, {1}},  {"e", DType::e4m3, TensorRole::input, {8}, {1}},
+                        {"y", DType::f32, TensorRole::output, {8}, {1}}, {"n", DType::i32, TensorRole::input, {8}, {1}}};
+    CompileRequest wanted;
+    wanted.sources["kernel.cu"] = R"(#include <cuda.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cuda_fp8.h>
+namespace hone { struct alignas(64) TensorMap { unsigned long long words[16]; }; }
+__global__ void plain(const float* __restrict__ x, float* __restrict__ y) { *y = *x; }
+namespace tile {
+template <int M, class T = float> __global__ void sum(const T* x, float* y, long n) { *y = float(x[n]) * M; }
+}
+namespace {
+template <bool On> __global__ void hidden(float* y) { *y = On; }
+}
+static __global__ void internal(float* y) { *y = 2; }
+__global__ void typed(const __nv_bfloat16* b, const __half* h, const __nv_fp8_e4m3* e, const int* n, float* y) {
+  *y = float(*b) + float(*h) + float(*e) + *n;
+}
+__global__ void raw(const void* b, const unsigned char* e, void* y) { *(char*)y = *(const char*)b + *e; }
+__global__ void mapped(const __grid_constant__ CUtensorMap a, const __grid_constant__ hone::TensorMap b, int n, float* y) {
+  *y = ((const int*)&a)[n] + ((const int*)&b)[n];
+}
+__global__ void map_pointer(const CUtensorMap* a, float* y) { *y = *(const float*)a; }
+__global__ void scalars(int a, unsigned b, long long c, unsigned long d, float e, double f, float* y) { *y = a + b + c + d + e + f; }
+__device__ __noinline__ void no_kernel(float* y) { *y = 1; }
+__global__ void caller(float* y) { no_kernel(y); }
+extern "C" __global__ void c_name(float* y) { *y = 1; }
+__global__ void over(float* y) { *y = 1; }
+__global__ void over(float* y, int n) { *y = n; }
+)";
+    wanted.entry = "kernel.cu";
+    wanted.compiler = "nvcc";
+    wanted.architecture = "sm_90a";
+    wanted.kind = ArtifactKind::cubin;
+    wanted.instantiate = {"tile::sum<3>", "tile::sum<3, __nv_bfloat16>", "hidden<true>", "hidden<false>"};
+    const auto artifact = toolchain_->compile(wanted);
+    HONE_ASSERT_OK(artifact);
+    cubin_ = *read_file(artifact->path);
+  }
+
+  PlanArg tensor(const char* name) { return {ArgKind::tensor, name, 0, 0}; }
+  PlanArg scalar(ArgKind kind) { return {kind, "", 0, 0}; }
+  Result<KernelSymbol> resolve(const std::string& kernel, std::vector<PlanArg> args) {
+    PlanLaunch launch;
+    launch.kernel = kernel;
+    launch.args = std::move(args);
+    return resolve_kernel(cubin_, launch, problem_);
+  }
+  std::string message(const std::string& kernel, std::vector<PlanArg> args) {
+    const auto result = resolve(kernel, std::move(args));
+    return result ? "ok" : result.error().message;
+  }
+
+  std::string cubin_;
+  ProblemShape problem_;
+};
+
+TEST_F(ResolveCuda, KernelsByTheirNamesInTheSource) {
+  const auto plain = resolve("plain", {tensor("x"), tensor("y")});
+  HONE_ASSERT_OK(plain);
+  EXPECT_EQ(plain->symbol, "_Z5plainPKfPf");
+  EXPECT_EQ(plain->demangled, "plain(float const*, float*)");
+  const auto sum = resolve("tile::sum<3, __nv_bfloat16>", {tensor("b"), tensor("y"), scalar(ArgKind::i64)});
+  HONE_ASSERT_OK(sum);
+  EXPECT_EQ(sum->symbol, "_ZN4tile3sumILi3E13__nv_bfloat16EEvPKT0_Pfl");
+  const auto first = resolve("hidden<true>", {tensor("y")}), second = resolve("hidden<false>", {tensor("y")});
+  HONE_ASSERT_OK(first);
+  HONE_ASSERT_OK(second);
+  EXPECT_NE(first->symbol, second->symbol);
+  HONE_EXPECT_ERROR(resolve("hidden<2>", {tensor("y")}), kernel_name);
+  HONE_ASSERT_OK(resolve("internal", {tensor("y")}));
+  const auto unknown = resolve("plian", {tensor("x"), tensor("y")});
+  HONE_EXPECT_ERROR(unknown, kernel_name);
+  EXPECT_EQ(unknown.error().hint, "did you mean plain?");
+  HONE_EXPECT_ERROR(resolve("no_kernel", {tensor("y")}), kernel_name);
+  EXPECT_EQ(message("over", {tensor("y")}), "kernel `over`: it names 2 functions");
+  EXPECT_NE(message("c_name", {tensor("y")}).find("C linkage"), std::string::npos);
+  EXPECT_EQ(message("tile::sum<3>", {tensor("x"), tensor("y"), scalar(ArgKind::i64)}), "kernel `tile::sum<3>`: it names 2 functions");
+}
+
+TEST_F(ResolveCuda, ArgumentsAreHeldAgainstTypesAndSizes) {
+  const std::vector<PlanArg> typed = {tensor("b"), tensor("h"), tensor("e"), tensor("n"), tensor("y")};
+  EXPECT_EQ(message("typed", typed), "ok");
+  for (std::size_t i = 0; i + 1 < typed.size(); ++i) {
+    auto wrong = typed;
+    std::swap(wrong[i], wrong[i + 1]);
+    EXPECT_NE(message("typed", wrong).find("argument "), std::string::npos) << i;
+  }
+  EXPECT_EQ(message("typed", {tensor("b")}), "kernel `typed`: it takes 5 arguments, the plan gives 1");
+  EXPECT_EQ(message("raw", {tensor("b"), tensor("e"), tensor("y")}), "ok");
+  EXPECT_EQ(message("plain", {tensor("b"), tensor("y")}),
+            "kernel `plain`: argument 1: the kernel takes float const*, the plan gives input b of dtype bf16: wrong dtype");
+  EXPECT_EQ(message("plain", {tensor("x"), scalar(ArgKind::i64)}), "kernel `plain`: argument 2: the kernel takes float*, the plan gives i64 (long)");
+  const PlanArg map = scalar(ArgKind::tensor_map);
+  EXPECT_EQ(message("mapped", {map, map, scalar(ArgKind::i32), tensor("y")}), "ok");
+  const auto by_pointer = resolve("map_pointer", {map, tensor("y")});
+  HONE_EXPECT_ERROR(by_pointer, kernel_name);
+  EXPECT_EQ(by_pointer.error().hint, "declare the parameter const __grid_constant__ hone::TensorMap");
+  EXPECT_NE(message("mapped", {tensor("x"), map, scalar(ArgKind::i32), tensor("y")}), "ok");
+  const std::vector<PlanArg> right = {scalar(ArgKind::i32), scalar(ArgKind::u32), scalar(ArgKind::i64), scalar(ArgKind::u64),
+                                      scalar(ArgKind::f32), scalar(ArgKind::f64), tensor("y")};
+  EXPECT_EQ(message("scalars", right), "ok");
+  for (std::size_t i = 0; i < 6; ++i) {
+    auto wrong = right;
+    std::swap(wrong[i], wrong[(i + 1) % 6]);
+    EXPECT_NE(message("scalars", wrong).find("argument "), std::string::npos);
+  }
+}
+
+// A name that lies about its parameters: the sizes that the cubin records are held against the plan too.
+TEST_F(ResolveCuda, ANameThatDisagreesWithTheParameterBlockIsRefused) {
+  const std::string was = "_Z5plainPKfPf";
+  auto renamed = [&](const std::string& now) {
+    std::string bytes = cubin_;
+    for (std::size_t at = 0; (at = bytes.find(was, at)) != std::string::npos; at += was.size()) bytes.replace(at, was.size(), now);
+    PlanLaunch launch;
+    launch.kernel = "plain";
+    launch.args = {tensor("x"), scalar(ArgKind::i32)};
+    return resolve_kernel(bytes, launch, problem_);
+  };
+  const auto size = renamed("_Z5plainPKfii");   // three parameters by its name, two by the block
+  HONE_EXPECT_ERROR(size, kernel_name);
+  EXPECT_EQ(size.error().message, "kernel `plain`: it takes 3 arguments, the plan gives 2");
+}
+
+TEST_F(ResolveCuda, HostileBytes) {
+  PlanLaunch launch;
+  launch.kernel = "plain";
+  launch.args = {tensor("x"), tensor("y")};
+  for (std::size_t cut = 0; cut < cubin_.size(); cut += 61) (void)resolve_kernel(cubin_.substr(0, cut), launch, problem_);
+  Elf64_Ehdr header;
+  std::memcpy(&header, cubin_.data(), sizeof header);
+  const std::size_t info = cubin_.find(".nv.info");
+  std::mt19937 random(1);
+  for (int round = 0; round < 1000; ++round) {
+    std::string bytes = cubin_;
+    for (int hit = 0; hit < 8; ++hit) {
+      const std::size_t where = hit % 4 == 0   ? random() % sizeof header
+                                : hit % 4 == 1 ? header.e_shoff + random() % (header.e_shnum * sizeof(Elf64_Shdr))
+                                : hit % 4 == 2 ? info + random() % (bytes.size() - info)
+                                               : random() % bytes.size();
+      bytes[where % bytes.size()] = static_cast<char>(random());
+    }
+    (void)resolve_kernel(bytes, launch, problem_);
+  }
+}
+
 }  // namespace
 }  // namespace hone::testing

@@ -1,6 +1,7 @@
 """A `hone serve` of one's own for a test, and plain HTTP to it (standard library only)."""
 import contextlib
 import ctypes
+import datetime
 import hashlib
 import http.client
 import json
@@ -12,6 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
+import unittest
 
 HONE = os.environ.get("HONE_BIN", "build/dev/bin/hone")
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
@@ -213,3 +215,50 @@ def hone_processes():
 
 def sha256(data):
     return hashlib.sha256(data).hexdigest()
+
+
+def hone(*arguments, env=None, timeout=180):
+    with tempfile.TemporaryDirectory(prefix="hone-client-") as home:
+        full = dict(os.environ, HONE_HOME=home)
+        full.update(env or {})
+        return subprocess.run([HONE, *arguments], capture_output=True, text=True, timeout=timeout, env=full)
+
+
+def seconds(begin, end):
+    when = [datetime.datetime.fromisoformat(each.replace("Z", "+00:00")) for each in (begin, end)]
+    return (when[1] - when[0]).total_seconds()
+
+
+def kind_of(job):
+    result = job["result"] or {}
+    error = result.get("error")
+    if not error and "report" in result:
+        error = result["report"]["workloads"][0]["error"]
+    return error["kind"] if error else None
+
+
+class Shared(unittest.TestCase):
+    """One service for all of a class's tests."""
+    flags = ()
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(*cls.flags)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+
+    def grew_less(self, before, limit):
+        if "ASAN_OPTIONS" not in os.environ:      # a sanitizer keeps freed memory back
+            self.assertLess(self.server.rss() - before, limit)
+
+    def error(self, answer, status, kind=None):
+        self.assertEqual(answer.status, status, answer.body[:400])
+        body = answer.json
+        self.assertEqual(body["schema"], "hone.error/1")
+        self.assertTrue(body["request_id"])
+        self.assertNotIn("\n", body["error"]["message"])
+        if kind:
+            self.assertEqual(body["error"]["kind"], kind)
+        return body["error"]

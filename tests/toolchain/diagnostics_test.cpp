@@ -6,8 +6,17 @@
 namespace hone::testing {
 namespace {
 
+// The PTX that ptxas complains of in the cases.
+const char* const kPtx = R"(.visible .entry _Z1fPf(
+)
+	mov.u32 %r1, 0;
+	.loc	1 12 3, function_name $L__info_string0, inlined_at 1 20 1
+	foo.u32 %r1;
+	.file	1 "/hone/src/tile.cuh"
+)";
+
 CompilerMessages messages_of(std::string text) {
-  return {std::move(text), {"/hone/src/", "/hone/include/", "/hone/out/"}, {"gemm<64>", "scale<2>"}, "kernel.cpp"};
+  return {std::move(text), {"/hone/src/", "/hone/include/", "/hone/out/"}, {"gemm<64>", "scale<2>"}, "kernel.cpp", kPtx};
 }
 
 TEST(Diagnostics, TextCases) {

@@ -12,7 +12,8 @@ namespace {
 
 constexpr std::size_t kManyBytes = std::size_t{256} << 20, kTooManyBytes = std::size_t{1} << 30;
 constexpr std::uint64_t kDefaultMemory = std::uint64_t{2} << 30;
-constexpr double kGrace = 0.05;             // for threads to fall asleep after a call
+constexpr double kGrace = 0.05;             // of CPU time, for threads to fall asleep after a call
+constexpr double kStarved = 2;              // of wall time, should they get no core
 constexpr double kOutsideAllowance = 60e-6; // CPU time that a worker may use to wake up and to fall asleep
 constexpr double kAsleepAllowance = 5e-6;   // CPU time while nothing was asked
 constexpr double kAsleepLimit = 1e-3;
@@ -96,8 +97,8 @@ Result<std::unique_ptr<Runner>> RunnerPool::take(const std::shared_ptr<SharedMem
   settle();
   Result<std::unique_ptr<Runner>> taken = *std::move(spare_);
   spare_.reset();
-  // One that died while it waited is no candidate's fault.
-  if (taken && !(*taken)->running()) return Runner::start(setup_, *inputs);
+  // One that died while it started or waited is no candidate's fault.
+  if (taken ? !(*taken)->running() : taken.error().kind == ErrorKind::device) return Runner::start(setup_, *inputs);
   return taken;
 }
 
@@ -381,10 +382,16 @@ void CpuSession::refill(Loaded& loaded) {
   }
 }
 
+// A thread that waits for a core looks as busy as one that has it: CPU time tells them apart.
 bool CpuSession::await_sleep(const Loaded& loaded) const {
-  for (const double start_s = now_s(); !loaded.runner->asleep();
-       rest(kPollPeriod, !machine_->topology.clock_core_shared))
-    if (now_s() - start_s > kGrace) return false;
+  const double start_s = now_s();
+  const auto used = loaded.runner->cpu_s();
+  for (; !loaded.runner->asleep(); rest(kPollPeriod, !machine_->topology.clock_core_shared)) {
+    const double waited_s = now_s() - start_s;
+    if (waited_s <= kGrace) continue;
+    const auto now = loaded.runner->cpu_s();
+    if (waited_s > kStarved || !used || !now || *now - *used > kGrace) return false;
+  }
   return true;
 }
 
@@ -458,8 +465,7 @@ std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result, std::o
   if (loaded.labels.native) return std::nullopt;
 
   if (!await_sleep(loaded))
-    return late(fmt::format("{} was still busy {:.0f} ms after it had reported the end of its launches",
-                            loaded.labels.program, kGrace * 1e3));
+    return late(fmt::format("{} was still busy after it had reported the end of its launches", loaded.labels.program));
   if (tripwires && !tripwires->unchanged())
     return late(fmt::format("{} wrote an output after it had reported the end of its launches",
                             loaded.labels.program));
