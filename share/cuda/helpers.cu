@@ -67,7 +67,7 @@ struct RowPair {
     return pair.got.data != nullptr ? element(pair.got, got_row + column * got_step) : 0.0;
   }
   __device__ double expected(std::int64_t column) const {
-    if (pair.reference != nullptr) return as_rounded(pair.got.dtype, pair.reference[row * pair.columns + column]);
+    if (pair.reference != nullptr) return as_rounded(pair.dtype, pair.reference[row * pair.columns + column]);
     return element(pair.expected, expected_row + column * expected_step);
   }
 };

@@ -94,11 +94,12 @@ struct BlockParams {
 };
 
 // Sides of a comparison: `got` without data is zeros; the expected side is `expected`, or where `reference` is not null
-// that, dense, rounded to infinity where `got.dtype` would be.
+// that, dense, infinite where the output's `dtype` would be.
 struct Pair {
   View got, expected;
   const double* reference;
   std::int64_t columns;
+  std::int32_t dtype;
 };
 
 struct SumsPart {

@@ -68,7 +68,7 @@ Result<> TaskFrame::attach(const Workload& workload, const std::vector<HostTenso
   return {};
 }
 
-Result<> TaskFrame::run(TaskEntry entry, const std::string& what) {
+Result<> TaskFrame::run(const std::function<void(const TaskCall*)>& entry, const std::string& what) {
   try {
     entry(&call_);
     return {};

@@ -3,6 +3,7 @@
 #ifndef HONE_CONTRACT_TASK_FRAME_H
 #define HONE_CONTRACT_TASK_FRAME_H
 
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -30,7 +31,7 @@ class TaskFrame {
   // Attaches the buffers of inputs and persistent tensors by name. Kind internal: one is missing.
   Result<> attach(const Workload& workload, const std::vector<HostTensor>& buffers);
   // Kind contract: what the code says through TaskCall::fail, or throws. `what` begins the message.
-  Result<> run(TaskEntry entry, const std::string& what);
+  Result<> run(const std::function<void(const TaskCall*)>& entry, const std::string& what);
   // By output and persistent tensor, in order of rows, without empty ones; null `entry`: one region, "all". Kind
   // contract: out of bounds, overlapping, none.
   Result<Regions> regions(const Workload& workload, TaskEntry entry, const std::string& what);

@@ -72,7 +72,7 @@ struct AccessDescription {
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56 && sizeof(AllocationProperties) == 32 &&
               sizeof(AccessDescription) == 12);
 
-// Member, symbol in libcuda, parameters. `?` entries of newer drivers are in the second table and may be null.
+// Member, symbol in libcuda, parameters. What only newer drivers have is in the second table and may be null.
 #define HONE_CUDA_FUNCTIONS(X)                                                                                        \
   X(init, "cuInit", (unsigned))                                                                                       \
   X(driver_version, "cuDriverGetVersion", (int*))                                                                     \
@@ -110,7 +110,7 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56 && siz
   X(memory_info, "cuMemGetInfo_v2", (std::size_t*, std::size_t*))                                                     \
   X(host_allocate, "cuMemHostAlloc", (void**, std::size_t, unsigned))                                                 \
   X(host_address, "cuMemHostGetDevicePointer_v2", (CUdeviceptr*, void*, unsigned))                                    \
-  X(to_device, "cuMemcpyHtoD_v2", (CUdeviceptr, const void*, std::size_t))                                            \
+  X(to_device, "cuMemcpyHtoDAsync_v2", (CUdeviceptr, const void*, std::size_t, CUstream))                              \
   X(to_host, "cuMemcpyDtoH_v2", (void*, CUdeviceptr, std::size_t))                                                    \
   X(copy, "cuMemcpyDtoDAsync_v2", (CUdeviceptr, CUdeviceptr, std::size_t, CUstream))                                  \
   X(memset8, "cuMemsetD8Async", (CUdeviceptr, unsigned char, std::size_t, CUstream))                                  \

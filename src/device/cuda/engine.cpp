@@ -340,15 +340,7 @@ Result<> Engine::load_native(ProgramId id, const std::string& name, const std::s
   program->frame->call().stream = context_.stream;
   HONE_CHECK(show_inputs());
   HONE_CHECK(refill(*program));
-  // TaskFrame::run takes an entry without a state; this one lends it a state and a result.
-  struct Opening {
-    void* (*open)(const TaskCall*);
-    void* state;
-  };
-  static Opening opening;
-  opening = {open, nullptr};
-  HONE_CHECK(program->frame->run([](const TaskCall* call) { opening.state = opening.open(call); }, name + ": hone_baseline_open"));
-  program->state = opening.state;
+  HONE_CHECK(program->frame->run([&](const TaskCall* call) { program->state = open(call); }, name + ": hone_baseline_open"));
   HONE_CHECK(context_.finish());
   if (describe != nullptr)
     if (const char* text = describe(program->state); text != nullptr) program->description = text;
@@ -381,7 +373,7 @@ Result<std::vector<GuardDamage>> Engine::guards(ProgramId id) {
   std::vector<Damage> reports(2 * buffers.size(), Damage{INT64_MAX, 0});
   const std::size_t bytes = reports.size() * sizeof(Damage);
   if (bytes > kScratch) return fail(ErrorKind::internal, "too many buffers to look at");
-  HONE_CHECK(check(cu.to_device(scratch_, reports.data(), bytes), "looking at canaries"));
+  HONE_CHECK(check(cu.to_device(scratch_, reports.data(), bytes, context_.stream), "looking at canaries"));
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     HONE_CHECK(buffers[i]->memory().show());
     HONE_CHECK(buffers[i]->guard(context_, scratch_ + 2 * i * sizeof(Damage)));

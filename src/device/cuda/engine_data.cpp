@@ -82,7 +82,8 @@ Result<> Engine::run_task(TaskFrame& frame, TaskEntry entry, const char* what, c
 Result<> Engine::upload(std::size_t tensor, const std::byte* from) {
   if (tensor >= inputs_.size() || inputs_[tensor] == nullptr) return fail(ErrorKind::internal, "no such input");
   HONE_CHECK(inputs_[tensor]->memory().show());
-  return check(cu.to_device(inputs_[tensor]->data(), from, inputs_[tensor]->bytes()), "writing an input");
+  HONE_CHECK(check(cu.to_device(inputs_[tensor]->data(), from, inputs_[tensor]->bytes(), context_.stream), "writing an input"));
+  return context_.finish();
 }
 
 Result<> Engine::download(std::size_t tensor, std::byte* to) {
@@ -206,6 +207,7 @@ Result<Pair> Engine::pair_of(const Pairing& pairing, std::size_t tensor) {
   };
   Pair out = {};
   out.columns = shape.shape.back();
+  out.dtype = static_cast<std::int32_t>(shape.dtype);
   out.got = view_of(shape, 0);
   if (pairing.got) {
     HONE_TRY(const CUdeviceptr data, output(*pairing.got));
@@ -276,7 +278,7 @@ Result<OddElements> Engine::odd(const Pairing& pairing, const Region& region, co
   }
   OddCounts counts = {};
   counts.first_not_written = counts.first_non_finite = counts.first_wrong = kNone;
-  HONE_CHECK(check(cu.to_device(scratch_, &counts, sizeof counts), "comparing"));
+  HONE_CHECK(check(cu.to_device(scratch_, &counts, sizeof counts, context_.stream), "comparing"));
   params.counts = reinterpret_cast<OddCounts*>(scratch_);
   HONE_CHECK(context_.run("hone_odd", (params.end - params.begin) * params.pair.columns, params));
   HONE_CHECK(context_.finish());
@@ -336,7 +338,6 @@ Result<bool> Engine::copies(ProgramId got, const std::string& tensor, const std:
   if (output_differs) return false;
   sides.reference = pair.reference;
   sides.got = sides.expected;
-  sides.got.dtype = sides.expected.dtype;
   return differ(sides);
 }
 
