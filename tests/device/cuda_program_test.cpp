@@ -161,7 +161,7 @@ TEST_F(CudaProgram, AWrittenInputIsSeen) {
 }
 
 TEST_F(CudaProgram, PrintingIsDiscarded) {
-  const ProgramId id = load("flood", {}, {100, 1, 1}, 128);
+  const ProgramId id = load("flood", {}, {4, 1, 1}, 32);
   EXPECT_FALSE(call(id).fault);
   EXPECT_FALSE(call(id, true).fault);
 }
@@ -300,6 +300,79 @@ TEST_F(CudaProgram, NativeBaselinesRunBesideIt) {
   HONE_EXPECT_ERROR(session_->load(NativeBaseline{"none", "/nonexistent.so"}), contract);
 }
 
+TEST_F(CudaProgram, WorkThatGoesOnAfterTheEndIsSeen) {
+  const auto object = cuda_object("late_baseline");
+  HONE_ASSERT_OK(object);
+  for (const bool timed : {false, true}) {
+    const auto id = session_->load(NativeBaseline{"late", *object});
+    HONE_ASSERT_OK(id);
+    expect_fault(call(*id, timed), ErrorKind::late_work, "late");
+  }
+}
+
+// What a judgement costs beside the launches; printed, for docs and budgets.
+TEST_F(CudaProgram, LargeDataAreHandledWhereTheyLie) {
+  TensorShape x = vector_of("x", TensorRole::input, 1), y = vector_of("y", TensorRole::output, 1);
+  x.shape = y.shape = {16384, 8192};   // 512 MiB each
+  x.strides = y.strides = {8192, 1};
+  SessionSpec spec;
+  spec.workload = workload_of({x, y});
+  session_.reset();
+  auto session = subject_->device().open(spec);
+  HONE_ASSERT_OK(session);
+  session_ = *std::move(session);
+  InputSet set;
+  set.name = "random";
+  set.inputs["x"] = {Distribution::Kind::bell, 0, 1};
+  const auto timed = [&](const char* what, auto&& f) {
+    double least = 1e9;
+    for (int i = 0; i < 3; ++i) {
+      const double start = now_s();
+      f();
+      least = std::min(least, now_s() - start);
+    }
+    std::printf("%s: %.2f ms\n", what, least * 1e3);
+    EXPECT_LT(least, 1) << what;
+  };
+  std::uint32_t data = 0;
+  timed("fill 512 MiB", [&] { EXPECT_TRUE(session_->data()->fill(set, 1, ++data).has_value()); });
+  const ProgramId a = load("copy", {tensor_arg("x"), tensor_arg("y"), i64_arg(x.elements())}, {1056, 1, 1}, 256);
+  const ProgramId b = load("copy", {tensor_arg("x"), tensor_arg("y"), i64_arg(x.elements())}, {1056, 1, 1}, 256);
+  ASSERT_FALSE(call(a, true).fault);
+  ASSERT_FALSE(call(b, true).fault);
+  timed("a timed call", [&] { EXPECT_FALSE(call(a, true).fault); });
+  timed("an untimed call", [&] { EXPECT_FALSE(call(a).fault); });
+  const std::vector<Region> all = {{"all", 0, 16384}};
+  timed("sums", [&] {
+    const auto sums = session_->data()->sums({a, "y", b}, all, {});
+    ASSERT_TRUE(sums.has_value());
+    EXPECT_EQ((*sums)[0].error2, 0);
+    EXPECT_GT((*sums)[0].got2, 1e8);
+  });
+  timed("odd elements", [&] {
+    const auto odd = session_->data()->odd({a, "y", b}, all[0], {0, 0, true, true});
+    ASSERT_TRUE(odd.has_value());
+    EXPECT_EQ(odd->wrong + odd->not_written, 0);
+    EXPECT_FALSE(odd->constant);
+  });
+  timed("digest", [&] { EXPECT_TRUE(session_->data()->output_digest(a, "y", all).has_value()); });
+  timed("inputs intact", [&] { EXPECT_TRUE(*session_->inputs_intact()); });
+  timed("guards", [&] { EXPECT_TRUE(session_->guards(a)->empty()); });
+  // The same program against itself, in pairs.
+  std::vector<double> ratios, times;
+  for (int i = 0; i < 40; ++i) {
+    const bool swapped = i % 2 == 1;
+    const double first = call(swapped ? b : a, true).seconds, second = call(swapped ? a : b, true).seconds;
+    ratios.push_back(swapped ? first / second : second / first);
+    times.push_back(first);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  std::sort(times.begin(), times.end());
+  std::printf("A/A of %.1f us (%.2f TB/s): median ratio %.5f, quartiles %.5f and %.5f\n", times[20] * 1e6, 2 * 512 * 1048576.0 / times[20] * 1e-12,
+              ratios[20], ratios[10], ratios[30]);
+  EXPECT_NEAR(ratios[20], 1, 0.01);
+}
+
 TEST_F(CudaProgram, SaysWhatTheGpuIs) {
   const DeviceInfo& info = subject_->device().info();
   std::printf("%s, %s, %lld SMs, L2 %.0f MB, peaks %.0f TFLOP/s, %.2f TB/s, %s\n", info.model.c_str(), info.architecture.c_str(),
@@ -309,6 +382,28 @@ TEST_F(CudaProgram, SaysWhatTheGpuIs) {
   EXPECT_GE(info.limits.max_shared_bytes, 227 * 1024);
   EXPECT_EQ(info.limits.max_threads_per_block, 1024);
   EXPECT_TRUE(info.limits.tensor_maps);
+}
+
+// By the toolchain, as an installation makes it.
+TEST(CudaToolchain, CompilesTheHelpersAndMakesTheDevice) {
+  const auto share = share_dir();
+  HONE_ASSERT_OK(share);
+  auto sandbox = Sandbox::create(SandboxMode::off, *share / "libexec");
+  HONE_ASSERT_OK(sandbox);
+  auto toolchain = Toolchain::create(*sandbox, scratch("artifacts"), *share / "include");
+  HONE_ASSERT_OK(toolchain);
+  const auto helpers = cuda::compile_helpers(*toolchain, *share, "sm_90a");
+  if (!helpers && helpers.error().kind == ErrorKind::environment) GTEST_SKIP() << "no nvcc";
+  HONE_ASSERT_OK(helpers);
+  auto device = make_cuda_device(*toolchain, *share / "libexec", *share, 0);
+  if (!device) {
+    EXPECT_EQ(device.error().kind, ErrorKind::environment) << to_text(device.error());
+    EXPECT_FALSE(device.error().hint.empty());
+    GTEST_SKIP() << "no GPU: " << device.error().message;
+  }
+  SessionSpec spec;
+  spec.workload = workload_of({vector_of("x", TensorRole::input, 16), vector_of("y", TensorRole::output, 16)});
+  HONE_ASSERT_OK((*device)->open(spec));
 }
 
 // Without a GPU too.

@@ -10,7 +10,6 @@ namespace hone::testing {
 namespace {
 
 constexpr const char* kKernels = R"(
-#include <cooperative_groups.h>
 #include <cstdint>
 #include <cstdio>
 #include <hone/types.h>
@@ -20,6 +19,7 @@ __device__ int64_t number() {
   return block * blockDim.x + threadIdx.x;
 }
 __device__ int64_t count() { return int64_t{gridDim.x} * gridDim.y * gridDim.z * blockDim.x; }
+__device__ unsigned arrived;
 extern "C" {
 __global__ void scale(const float* x, float* y, int64_t n) { for (int64_t i = number(); i < n; i += count()) y[i] = 2 * x[i]; }
 __global__ void copy(const float* x, float* y, int64_t n) { for (int64_t i = number(); i < n; i += count()) y[i] = x[i]; }
@@ -50,8 +50,14 @@ __global__ void clusters(float* y, int64_t n) {
 }
 __global__ void together(float* y, float* tmp, int64_t n) {
   for (int64_t i = number(); i < n; i += count()) tmp[i] = i;
-  cooperative_groups::this_grid().sync();
-  for (int64_t i = number(); i < n; i += count()) y[i] = tmp[n - 1 - i];
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {   // every block is there at once
+    const unsigned target = (atomicAdd(&arrived, 1u) / gridDim.x + 1) * gridDim.x;
+    while (*static_cast<volatile unsigned*>(&arrived) < target) {}
+  }
+  __syncthreads();
+  for (int64_t i = number(); i < n; i += count()) y[i] = __ldcg(tmp + n - 1 - i);
 }
 __global__ void first_half(float* tmp, int64_t n) {
   asm volatile("griddepcontrol.launch_dependents;");
@@ -152,20 +158,33 @@ void hone_regions(const hone::TaskCall* call) {
 }
 )";
 
-// y = 2 x, and a constant.
+// y = 2 x. SYNCHRONISES: waits for it. LATE: in a stream of its own, a while later.
 constexpr const char* kBaseline = R"(
 #include <hone/task.h>
 namespace {
 __global__ void scale(const float* x, float* y, std::int64_t n) {
   for (std::int64_t i = blockIdx.x * blockDim.x + threadIdx.x; i < n; i += gridDim.x * blockDim.x) y[i] = 2 * x[i];
 }
-int state = 7;
+__global__ void wait() {
+  const long long begin = clock64();
+  while (clock64() - begin < 20'000'000) {}
 }
-void* hone_baseline_open(const hone::TaskCall*) { return &state; }
-void hone_baseline_run(void*, const hone::TaskCall* call) {
-  scale<<<32, 256, 0, static_cast<cudaStream_t>(call->stream)>>>(call->data<const float>("x"), call->data<float>("y"), call->tensor("x").shape[0]);
+cudaStream_t stream_of(const hone::TaskCall* call) { return static_cast<cudaStream_t>(call->stream); }
+}
+void* hone_baseline_open(const hone::TaskCall* call) {
+  cudaStream_t side = stream_of(call);
+#ifdef LATE
+  cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking);
+#endif
+  return side;
+}
+void hone_baseline_run(void* state, const hone::TaskCall* call) {
+#ifdef LATE
+  wait<<<1, 1, 0, static_cast<cudaStream_t>(state)>>>();
+#endif
+  scale<<<32, 256, 0, static_cast<cudaStream_t>(state)>>>(call->data<const float>("x"), call->data<float>("y"), call->tensor("x").shape[0]);
 #ifdef SYNCHRONISES
-  cudaStreamSynchronize(static_cast<cudaStream_t>(call->stream));
+  cudaStreamSynchronize(stream_of(call));
 #endif
 }
 const char* hone_baseline_describe(void*) { return "doubling, by hand"; }
@@ -182,7 +201,8 @@ const std::vector<Source>& sources() {
       {"kernels", kKernels, {"-cubin"}},
       {"task", kTask, {"-shared", "-Xcompiler=-fPIC", "-Xlinker=-z,defs"}},
       {"baseline", kBaseline, {"-shared", "-Xcompiler=-fPIC"}},
-      {"waiting_baseline", kBaseline, {"-shared", "-Xcompiler=-fPIC", "-DSYNCHRONISES"}}};
+      {"waiting_baseline", kBaseline, {"-shared", "-Xcompiler=-fPIC", "-DSYNCHRONISES"}},
+      {"late_baseline", kBaseline, {"-shared", "-Xcompiler=-fPIC", "-DLATE"}}};
   return list;
 }
 

@@ -25,6 +25,8 @@ Result<> check_installed(const fs::path& libexec) {
                   .with_hint("an installation is the hone binary and share/hone beside it; HONE_SHARE names another share folder"));
 }
 
+}  // namespace
+
 Result<fs::path> compile_helpers(const Toolchain& toolchain, const fs::path& share, const std::string& architecture) {
   CompileRequest request;
   for (const char* name : {"helpers.cu", "params.h"}) {
@@ -45,8 +47,6 @@ Result<fs::path> compile_helpers(const Toolchain& toolchain, const fs::path& sha
   }
   return fail(std::move(error));
 }
-
-}  // namespace
 
 Result<std::unique_ptr<Device>> open_cuda_device(Setup setup) {
   HONE_CHECK(check_installed(setup.libexec));

@@ -24,6 +24,8 @@ struct Setup {
 
 // Without the toolchain: `helpers` is compiled already. Kind environment.
 Result<std::unique_ptr<Device>> open_cuda_device(Setup setup);
+// The cubin of share/cuda/helpers.cu. Kind environment: no nvcc; compile.
+Result<fs::path> compile_helpers(const Toolchain& toolchain, const fs::path& share, const std::string& architecture);
 // The GPU's description by `hone-gpu --info`. Kind environment.
 Result<DeviceInfo> ask_info(const fs::path& libexec, int ordinal);
 
