@@ -117,7 +117,8 @@ class Engine {
   Result<> show(Buffer& buffer);                     // after a call: what was hidden
   Result<> flush_caches();
   std::optional<Error> enqueue(Program& program, bool mark);
-  Result<CallResult> attempt(Program& program, bool timed);
+  // `ahead_s`: what the host's clock, seen from outside, has more than the events; 0 where it says nothing.
+  Result<CallResult> attempt(Program& program, bool timed, double& ahead_s);
   // The error of the work in the stream, or a timeout; nullopt when it has ended.
   std::optional<Error> await(CUevent event, const Program& program, bool mark);
   Error launch_fault(const Program& program, CUresult code, bool mark) const;
