@@ -46,7 +46,7 @@ Result<> fits_device(const Candidate& candidate, const DeviceInfo& device) {
   if (candidate.is_cuda() == gpu) return {};
   return fail(make_error(ErrorKind::contract, "candidate {} is {}, the device is {}", candidate.name,
                          candidate.is_cuda() ? "CUDA code" : "C++ for a CPU", device.architecture)
-                  .with_hint(gpu ? "a candidate for a GPU has a kernel.cu" : "`hone compile` and `hone inspect` look at it without a GPU"));
+                  .with_hint(gpu ? "a candidate for a GPU has a kernel.cu" : "a candidate for a CPU has a kernel.cpp"));
 }
 
 Error for_workload(Error error, const Workload& workload) {

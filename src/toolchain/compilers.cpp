@@ -74,13 +74,11 @@ Result<Toolkit> find_toolkit() {
     return fail(make_error(ErrorKind::no_compiler, "HONE_CUDA is {}, where no bin/nvcc is", root)
                     .with_hint("name the root of a CUDA toolkit, or unset HONE_CUDA"));
   }
-  if (const fs::path root = data_dir() / "toolchain/cuda"; holds_nvcc(root)) return Toolkit{fs::canonical(root, code), "hone toolchain add cuda"};
   if (holds_nvcc("/usr/local/cuda")) return Toolkit{fs::canonical("/usr/local/cuda", code), "/usr/local/cuda"};
   if (const std::string path = find_program("nvcc"); !path.empty())
     return Toolkit{fs::canonical(path, code).parent_path().parent_path(), "PATH"};
-  return fail(make_error(ErrorKind::no_compiler, "nvcc was not found: HONE_CUDA is unset, and there is none in {}, /usr/local/cuda or PATH",
-                         (data_dir() / "toolchain/cuda").string())
-                  .with_hint("`hone toolchain add cuda` fetches one (no GPU needed)"));
+  return fail(make_error(ErrorKind::no_compiler, "nvcc was not found: HONE_CUDA is unset, and there is none in /usr/local/cuda or PATH")
+                  .with_hint("install a CUDA toolkit (compiling needs no GPU), or set HONE_CUDA to the root of one"));
 }
 
 Result<Compiler> find_nvcc() {

@@ -19,8 +19,7 @@ struct Compiler {
 };
 
 // `name` is g++, clang++ or nvcc. Host compilers count only in the system's folders: those are what a
-// jail shows. A CUDA toolkit is looked for in $HONE_CUDA, in what `hone toolchain add cuda` has put
-// into the data folder, in /usr/local/cuda, in PATH. Kind no_compiler. Remembered for the life of the
+// jail shows. A CUDA toolkit is looked for in $HONE_CUDA, in /usr/local/cuda, in PATH. Kind no_compiler. Remembered for the life of the
 // process, by path and time.
 Result<Compiler> find_compiler(const std::string& name);
 

@@ -60,8 +60,8 @@ struct Artifact {
 
 struct CompilerInfo {
   std::string name, path, version;
-  std::string root;           // nvcc: the toolkit's, links resolved
-  std::string source;         // where it was found: "system", "HONE_CUDA", "hone toolchain add cuda", ...
+  std::string root = {};      // nvcc: the toolkit's, links resolved
+  std::string source = {};    // where it was found: "system", "HONE_CUDA", ...
 };
 
 class Toolchain {
