@@ -170,6 +170,11 @@ TEST_F(CudaProgram, TimesAreThoseOfTheLaunches) {
   const ProgramId millisecond = load("wait_ns", {i64_arg(1'000'000)}, {1, 1, 1}, 1);
   EXPECT_NEAR(call(millisecond, true).seconds, 1e-3, 5e-5);
   EXPECT_NEAR(call(millisecond, false).seconds, 1e-3, 5e-4);
+  // Long enough for the host to sleep while it waits: its clock still agrees with the GPU's.
+  const ProgramId longer = load("wait_ns", {i64_arg(60'000'000)}, {1, 1, 1}, 1);
+  const CallResult waited = call(longer, true);
+  ASSERT_FALSE(waited.fault) << to_text(*waited.fault);
+  EXPECT_NEAR(waited.seconds, 60e-3, 1e-3);
   // A hundred launches that do nothing: the host's time to launch them is not seen.
   Plan plan = plan_of({});
   for (int i = 0; i < 100; ++i) plan.launches.emplace_back(launch("nothing", {}));
