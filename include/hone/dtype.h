@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include <hone/host_device.h>
+
 namespace hone {
 
 // name, bytes an element, C++ type that a CPU kernel declares for it, is a floating type
@@ -28,7 +30,7 @@ enum class DType : std::int32_t {
 #undef HONE_DTYPE_ENUM
 };
 
-constexpr std::size_t size_of(DType type) {
+HONE_HOST_DEVICE constexpr std::size_t size_of(DType type) {
   switch (type) {
 #define HONE_DTYPE_SIZE(name, bytes, cpp, floating) \
   case DType::name: return bytes;
@@ -58,7 +60,7 @@ constexpr const char* cpp_type_of(DType type) {
   return "?";
 }
 
-constexpr bool is_floating(DType type) {
+HONE_HOST_DEVICE constexpr bool is_floating(DType type) {
   switch (type) {
 #define HONE_DTYPE_FLOAT(name, bytes, cpp, floating) \
   case DType::name: return floating;

@@ -11,11 +11,7 @@
 #include <cstdint>
 #include <cstring>
 
-#if defined(__CUDACC__)
-#define HONE_HOST_DEVICE __host__ __device__
-#else
-#define HONE_HOST_DEVICE
-#endif
+#include <hone/host_device.h>
 
 namespace hone {
 

@@ -6,6 +6,11 @@
 //   baseline_*.cpp  hone_baseline_open, hone_baseline_run, hone_baseline_describe
 //
 // The oracle must not share code with a baseline, works in float64, and need not be fast.
+//
+// With `device: cuda` the code is CUDA C++, compiled by nvcc (task.cu, baseline_*.cu), and called on the host: `data` and
+// `reference` are then device pointers, and what an entry point launches goes to `stream` of the current context. It may
+// return before that work has ended. hone_inputs and hone_oracle may synchronise; hone_baseline_run must not, nor may it
+// allocate: it is timed between two events of the stream, which is held back until all launches are queued.
 #ifndef HONE_TASK_H
 #define HONE_TASK_H
 
@@ -45,6 +50,7 @@ struct TaskCall {
   std::uint64_t seed;            // Philox key
   std::uint32_t call;            // Philox data-set counter
   std::int32_t workers;          // worker threads that a baseline may use
+  void* stream;                  // CUDA: the cudaStream_t (CUstream) to work in; null on the CPU
   void* sink;                    // for the callbacks below
   // hone_regions: rows [begin, end) of `tensor` (its leading dimensions flattened) belong to the
   // valid region `name`. Rows in no region are padding and are not compared.
@@ -83,7 +89,8 @@ void hone_oracle(const hone::TaskCall* call);
 // Names the valid regions through call->add_region; without it each output is one region, "all".
 void hone_regions(const hone::TaskCall* call);
 
-// A native baseline runs in its own sandboxed runner with a clean environment. open: untimed, may
+// A native baseline runs in its own sandboxed runner with a clean environment (CUDA: in the trusted process that owns
+// the device). open: untimed, may
 // build plans of the library; returns a state. run: timed, computes the outputs from the inputs;
 // addresses differ from call to call.
 void* hone_baseline_open(const hone::TaskCall* call);

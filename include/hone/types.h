@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include <hone/host_device.h>
+
 namespace hone {
 
 // bfloat16: the upper half of an IEEE 754 binary32.
@@ -12,7 +14,7 @@ struct bf16 {
   std::uint16_t bits;
 };
 
-inline float to_float(bf16 value) {
+HONE_HOST_DEVICE inline float to_float(bf16 value) {
   const std::uint32_t wide = static_cast<std::uint32_t>(value.bits) << 16;
   float out;
   std::memcpy(&out, &wide, sizeof out);
@@ -20,7 +22,7 @@ inline float to_float(bf16 value) {
 }
 
 // Round to nearest, ties to even; NaN stays a (quiet) NaN.
-inline bf16 to_bf16(float value) {
+HONE_HOST_DEVICE inline bf16 to_bf16(float value) {
   std::uint32_t wide;
   std::memcpy(&wide, &value, sizeof wide);
   if ((wide & 0x7fffffffu) > 0x7f800000u) return {static_cast<std::uint16_t>((wide >> 16) | 0x40u)};

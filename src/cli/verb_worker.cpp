@@ -12,7 +12,7 @@ constexpr int kChannelFd = 3;
 
 int worker(const Global& global, bool exec) {
   server::adopt_orphans();                 // what a job leaves behind comes to this process, not to another device's
-  server::Channel channel(kChannelFd);
+  Channel channel(kChannelFd);
   const auto environment = open_environment(global);
   Result<> usable;
   if (!environment) {

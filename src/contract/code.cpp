@@ -6,90 +6,15 @@
 #include <limits>
 
 #include "contract/task.h"
-#include "hone/task.h"
+#include "contract/task_frame.h"
 
 namespace hone {
 namespace {
-
-// Thrown by TaskCall::fail through the task's code, which ends there.
-struct TaskFailure {
-  std::string message;
-};
-
-using Entry = void (*)(const TaskCall*);
 
 struct LibraryCloser {
   void operator()(void* handle) const { dlclose(handle); }
 };
 using Library = std::unique_ptr<void, LibraryCloser>;
-
-// One call's view of the workload, with what the callbacks gather.
-class CallFrame {
- public:
-  CallFrame(const Workload& workload, const std::string& input_set, std::uint64_t seed, std::uint32_t call) {
-    for (const auto& [name, values] : workload.axes)
-      axes_.push_back({name.c_str(), static_cast<std::int64_t>(values.size()), values.data()});
-    tensors_.reserve(workload.tensors.size());
-    for (const TensorShape& each : workload.tensors)
-      tensors_.push_back({each.name.c_str(), each.dtype, static_cast<std::int32_t>(each.shape.size()), each.shape.data(),
-                          each.strides.data(), nullptr, nullptr});
-    call_.workload = workload.id.c_str();
-    call_.input_set = input_set.c_str();
-    call_.axis_count = static_cast<std::int32_t>(axes_.size());
-    call_.axes = axes_.data();
-    call_.tensor_count = static_cast<std::int32_t>(tensors_.size());
-    call_.tensors = tensors_.data();
-    call_.seed = seed;
-    call_.call = call;
-    call_.workers = 1;
-    call_.sink = this;
-    call_.add_region = [](void* sink, const char* tensor, const char* name, std::int64_t begin, std::int64_t end) {
-      static_cast<CallFrame*>(sink)->regions.push_back({tensor, {name, begin, end}});
-    };
-    call_.fail = [](void*, const char* message) { throw TaskFailure{message}; };
-  }
-  CallFrame(const CallFrame&) = delete;
-  CallFrame& operator=(const CallFrame&) = delete;
-
-  TaskTensor& tensor(std::size_t index) { return tensors_[index]; }
-
-  // Attaches the buffers by name.
-  Result<> attach(const Workload& workload, const std::vector<HostTensor>& buffers) {
-    for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
-      const TensorShape& shape = workload.tensors[i];
-      if (shape.role == TensorRole::output) continue;
-      const auto found = std::find_if(buffers.begin(), buffers.end(), [&](const HostTensor& each) { return each.shape.name == shape.name; });
-      if (found == buffers.end() || found->data == nullptr)
-        return fail(ErrorKind::internal, "no buffer for the input {} of workload {}", shape.name, workload.id);
-      tensors_[i].data = found->data;
-    }
-    return {};
-  }
-
-  Result<> run(Entry entry, const std::string& what) {
-    try {
-      entry(&call_);
-      return {};
-    } catch (const TaskFailure& failure) {
-      return fail(ErrorKind::contract, "{}: {}", what, failure.message);
-    } catch (const std::exception& exception) {
-      return fail(ErrorKind::contract, "{}: {}", what, exception.what());
-    } catch (...) {
-      return fail(ErrorKind::contract, "{}: an exception of unknown type", what);
-    }
-  }
-
-  std::vector<std::pair<std::string, Region>> regions;
-
- private:
-  std::vector<TaskAxis> axes_;
-  std::vector<TaskTensor> tensors_;
-  TaskCall call_{};
-};
-
-std::int64_t rows_of(const TensorShape& shape) {
-  return shape.elements() / shape.shape.back();
-}
 
 class LoadedCode : public TaskCode {
  public:
@@ -104,7 +29,7 @@ class LoadedCode : public TaskCode {
 
   Result<> fill(const Workload& workload, const InputSet& set, std::uint64_t seed, std::uint32_t call,
                 const std::vector<HostTensor>& tensors) const override {
-    CallFrame frame(workload, set.name, seed, call);
+    TaskFrame frame(workload, set.name, seed, call);
     HONE_CHECK(frame.attach(workload, tensors));
     for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
       const TensorShape& shape = workload.tensors[i];
@@ -119,7 +44,7 @@ class LoadedCode : public TaskCode {
 
   Result<Reference> oracle(const Workload& workload, const std::vector<HostTensor>& tensors) const override {
     const std::string none;
-    CallFrame frame(workload, none, 0, 0);
+    TaskFrame frame(workload, none, 0, 0);
     HONE_CHECK(frame.attach(workload, tensors));
     Reference reference;
     for (std::size_t i = 0; i < workload.tensors.size(); ++i) {
@@ -137,55 +62,17 @@ class LoadedCode : public TaskCode {
   }
 
   Result<Regions> regions(const Workload& workload, const std::vector<HostTensor>& tensors) const override {
-    Regions out;
-    for (const TensorShape& shape : workload.tensors)
-      if (shape.role != TensorRole::input) out[shape.name] = {};
-    if (regions_ != nullptr) {
-      const std::string none;
-      CallFrame frame(workload, none, 0, 0);
-      HONE_CHECK(frame.attach(workload, tensors));
-      const std::string where = what("hone_regions", workload, none);
-      HONE_CHECK(frame.run(regions_, where));
-      for (auto& [tensor, region] : frame.regions) {
-        const auto found = out.find(tensor);
-        if (found == out.end()) return fail(ErrorKind::contract, "{}: \"{}\" is no output", where, tensor);
-        found->second.push_back(std::move(region));
-      }
-    }
-    for (const TensorShape& shape : workload.tensors) {
-      if (shape.role == TensorRole::input) continue;
-      std::vector<Region>& list = out[shape.name];
-      if (list.empty()) list.push_back({"all", 0, rows_of(shape)});
-      HONE_CHECK(check_regions(workload, shape, list));
-    }
-    return out;
+    const std::string none;
+    TaskFrame frame(workload, none, 0, 0);
+    if (regions_ != nullptr) HONE_CHECK(frame.attach(workload, tensors));
+    return frame.regions(workload, regions_, what("hone_regions", workload, none));
   }
 
  private:
-  Entry symbol(const char* name) const { return reinterpret_cast<Entry>(dlsym(library_.get(), name)); }
+  TaskEntry symbol(const char* name) const { return reinterpret_cast<TaskEntry>(dlsym(library_.get(), name)); }
 
   std::string what(const char* entry, const Workload& workload, const std::string& set) const {
     return fmt::format("{}: {} of workload {}{}", where_, entry, workload.id, set.empty() ? "" : ", input set " + set);
-  }
-
-  // Sorted, in bounds, apart from one another; empty ones (a group without rows) are dropped.
-  Result<> check_regions(const Workload& workload, const TensorShape& shape, std::vector<Region>& list) const {
-    const std::int64_t rows = rows_of(shape);
-    std::erase_if(list, [](const Region& each) { return each.begin == each.end; });
-    std::stable_sort(list.begin(), list.end(), [](const Region& a, const Region& b) { return a.begin < b.begin; });
-    std::int64_t free = 0;
-    for (const Region& each : list) {
-      if (each.begin < free || each.end < each.begin || each.end > rows)
-        return fail(ErrorKind::contract, "{}: region {} of {}, rows {} to {}, {}", what("hone_regions", workload, ""), each.name,
-                    shape.name, each.begin, each.end,
-                    each.end > rows         ? fmt::format("ends beyond the {} rows", rows)
-                    : each.end < each.begin ? "ends before it begins"
-                    : each.begin < 0        ? "begins before the first row"
-                                            : "overlaps another");
-      free = each.end;
-    }
-    if (list.empty()) return fail(ErrorKind::contract, "{}: no valid row in {}", what("hone_regions", workload, ""), shape.name);
-    return {};
   }
 
   // Every valid element has a number; padding becomes zero.
@@ -207,7 +94,7 @@ class LoadedCode : public TaskCode {
 
   Library library_;
   std::string where_;
-  Entry oracle_ = nullptr, inputs_ = nullptr, regions_ = nullptr;
+  TaskEntry oracle_ = nullptr, inputs_ = nullptr, regions_ = nullptr;
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What can run kernel programs and time them from outside. Implemented by the CPU device, later by
-// CUDA, and by a fake for unit tests; tests/device holds one contract suite for all of them.
+// What can run kernel programs and time them from outside. Implemented by the CPU device and by CUDA;
+// tests/device holds one contract suite for both.
 //
 // A Session is one workload on one device, exclusively: input buffers, and any number of loaded
 // programs (candidate, baseline, incumbent), each with buffers of its own for outputs, persistent
@@ -63,6 +63,7 @@ struct SessionSpec {
   std::uint64_t memory_bytes = 0;   // limit for a program's own allocations
   double call_timeout_s = 10;
   double load_timeout_s = 30;
+  fs::path task_code = {};          // devices that keep their tensors: the task's trusted code, compiled; may be empty
 };
 
 struct CallOptions {
@@ -113,6 +114,9 @@ class Session {
   virtual DeviceData* data() { return nullptr; }
   // What a native baseline says of itself (library, kernel, threads), or empty.
   virtual std::string describe(ProgramId id) = 0;
+  // What the device saw of itself around the timed calls so far: clocks, throttle reasons, power, temperature, foreign
+  // processes. Null where it cannot see any.
+  virtual nlohmann::json conditions() { return nullptr; }
 };
 
 class Device {
@@ -126,6 +130,11 @@ struct CpuDeviceOptions {
   int workers = 0;                  // 0: cores - 1, at least 1: one core is the clock's
 };
 Result<std::unique_ptr<Device>> make_cpu_device(const Sandbox& sandbox, const fs::path& libexec, CpuDeviceOptions options = {});
+
+// GPU number `ordinal` of the CUDA driver, by a hone-gpu process a session (src/device/cuda). `share` is share/hone: its
+// cuda/helpers.cu is compiled by nvcc. Kind environment: no driver, too old a driver, no GPU, no nvcc.
+Result<std::unique_ptr<Device>> make_cuda_device(const Toolchain& toolchain, const fs::path& libexec, const fs::path& share,
+                                                 int ordinal);
 
 }  // namespace hone
 

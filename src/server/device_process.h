@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "server/channel.h"
+#include "base/channel.h"
 
 namespace hone::server {
 

@@ -6,8 +6,8 @@
 #ifndef HONE_SERVER_WORK_H
 #define HONE_SERVER_WORK_H
 
+#include "base/channel.h"
 #include "judge/judge.h"
-#include "server/channel.h"
 
 namespace hone::server {
 

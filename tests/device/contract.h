@@ -30,6 +30,7 @@ class DeviceContract : public ::testing::TestWithParam<MakeSubject> {
   void SetUp() override {
     subject_ = GetParam()();
     ASSERT_NE(subject_, nullptr);
+    if (!subject_->missing().empty()) GTEST_SKIP() << subject_->missing();
     open(workload_of({vector_of("x", TensorRole::input, kElements), vector_of("y", TensorRole::output, kElements)}));
   }
   void open(Workload workload) {

@@ -13,6 +13,8 @@ namespace hone::testing {
 class Subject {
  public:
   virtual ~Subject() = default;
+  // Why it cannot be tested here, or empty: "no GPU".
+  virtual std::string missing() const { return {}; }
   virtual Device& device() = 0;
   // A program whose launches name kernels of tests/device/contract.h's table; each subject has them in
   // its own language.

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "device/device.h"
+#include "device/poison.h"
 #include "program/problem.h"
 
 namespace hone::cpu {
@@ -96,8 +97,6 @@ class Layout {
 // Fills runs of a buffer with an element pattern (its low `element` bytes).
 void fill_pattern(std::byte* buffer, std::size_t bytes, std::span<const Run> runs, std::uint64_t pattern,
                   std::size_t element);
-// A secret pattern that is NaN in the dtype where it has one.
-std::uint64_t poison_pattern(DType dtype, std::uint64_t random);
 
 }  // namespace hone::cpu
 

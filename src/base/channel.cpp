@@ -1,4 +1,4 @@
-#include "server/channel.h"
+#include "base/channel.h"
 
 #include <poll.h>
 #include <sys/socket.h>
@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 
-namespace hone::server {
+namespace hone {
 namespace {
 
 constexpr std::size_t kLongestLine = std::size_t{512} << 20;
@@ -66,4 +66,4 @@ Channel::Got Channel::receive(nlohmann::json& message, double timeout_s) {
   }
 }
 
-}  // namespace hone::server
+}  // namespace hone

@@ -1,6 +1,6 @@
 // JSON objects, one a line, over a socket between two processes that trust each other.
-#ifndef HONE_SERVER_CHANNEL_H
-#define HONE_SERVER_CHANNEL_H
+#ifndef HONE_BASE_CHANNEL_H
+#define HONE_BASE_CHANNEL_H
 
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 
-namespace hone::server {
+namespace hone {
 
 class Channel {
  public:
@@ -35,6 +35,6 @@ class Channel {
   std::size_t scanned_ = 0;
 };
 
-}  // namespace hone::server
+}  // namespace hone
 
 #endif
