@@ -24,16 +24,22 @@ constexpr int kSubtileBytes = 64 * 128;          // 64 rows, of A's step or of 6
 constexpr int kBytesA = TILE_M * 128, kBytesB = TILE_N * 128, kBytesD = TILE_M * TILE_N * 2;
 constexpr int kBytesScale = TILE_M * 4;
 constexpr int kOffsetB = STAGES * kBytesA, kOffsetD = kOffsetB + STAGES * kBytesB;
-constexpr int kOffsetScale = kOffsetD + kBytesD, kOffsetBarriers = kOffsetScale + STAGES * kBytesScale;
+constexpr int kOffsetScale = kOffsetD + kBytesD, kOffsetColumns = kOffsetScale + STAGES * kBytesScale;
+constexpr int kColumnScales = TILE_N > kBlock ? 2 : 1;   // scales of B that a tile's columns touch
+constexpr int kOffsetBarriers = kOffsetColumns + 2 * kColumnScales * kSteps * 4;   // a copy for each warpgroup
 
+static_assert(kSteps <= 128, "a thread fetches the column scales of one step");
 static_assert(TILE_N % 64 == 0 && SHAPE_K % kBlock == 0 && SHAPE_N % kBlock == 0);
 static_assert(PARTS == 1 || TILE_M == 128, "two pieces in flight beside 256 rows do not fit the registers");
 
-struct Ring {
-  int stage = 0;
-  std::uint32_t parity = 0;
-  __device__ void advance() {
-    if (++stage == STAGES) stage = 0, parity ^= 1;
+// The ring of stages starts anew with each pass, so that a step's stage is a constant of the unrolled loop; bit s is the
+// parity of the phase that stage s completes next.
+struct Phases {
+  std::uint32_t bits = 0;
+  __device__ std::uint32_t take(int stage) {
+    const std::uint32_t parity = bits >> stage & 1;
+    bits ^= 1u << stage;
+    return parity;
   }
 };
 
@@ -85,8 +91,8 @@ class Walk {
   bool second_ = false;
 };
 
-__device__ __forceinline__ void multiply(float (&d)[kPartN / 2], std::uint32_t a, std::uint32_t b) {
-  const std::uint64_t at_a = ptx::descriptor_128b(a), at_b = ptx::descriptor_128b(b);
+// D = A * B^T over one step; `a` and `b` are descriptors.
+__device__ __forceinline__ void multiply(float (&d)[kPartN / 2], std::uint64_t at_a, std::uint64_t at_b) {
   ptx::wgmma_hold(d);
   ptx::wgmma_fence();
 #pragma unroll
@@ -139,7 +145,7 @@ __global__ void __launch_bounds__(384, 1)
   Walk walk(groups, rows / kBlock, blockIdx.x / CLUSTER, gridDim.x / CLUSTER);
   Pass pass;
   int column_tile;
-  Ring ring;
+  Phases phases;
 
   if (warpgroup == 2) {
     ptx::registers_decrease<40>();
@@ -147,11 +153,11 @@ __global__ void __launch_bounds__(384, 1)
       while (walk.next(pass, column_tile)) {
         const int row = pass.block * kBlock, column = (column_tile * CLUSTER + static_cast<int>(rank)) * TILE_N;
         const std::uint32_t bytes = pass.height * (kBlock * 128 + kBlock * 4) + kBytesB;
-        for (int step = 0; step < kSteps; ++step, ring.advance()) {
-          const std::uint32_t barrier = full + 8 * ring.stage;
-          ptx::mbarrier_wait(empty + 8 * ring.stage, ring.parity ^ 1);
+        for (int step = 0, stage = 0; step < kSteps; ++step, stage = stage + 1 == STAGES ? 0 : stage + 1) {
+          const std::uint32_t barrier = full + 8 * stage;
+          ptx::mbarrier_wait(empty + 8 * stage, phases.take(stage) ^ 1);
           ptx::mbarrier_arrive_expect(barrier, bytes);
-          const std::uint32_t a = shared + ring.stage * kBytesA;
+          const std::uint32_t a = shared + stage * kBytesA;
           if (CLUSTER == 1) {
             for (int i = 0; i < pass.height; ++i)
               for (int half = 0; half < 2; ++half)
@@ -161,8 +167,8 @@ __global__ void __launch_bounds__(384, 1)
               ptx::load_2d_multicast(a + (2 * i + rank) * kSubtileBytes, &map_a, barrier, step * kBlock,
                                      row + i * kBlock + rank * 64, (1 << CLUSTER) - 1);
           }
-          ptx::load_3d(shared + kOffsetB + ring.stage * kBytesB, &map_b, barrier, step * kBlock, column, pass.group);
-          ptx::load_bulk(shared + kOffsetScale + ring.stage * kBytesScale, scale_a + static_cast<std::int64_t>(step) * rows + row,
+          ptx::load_3d(shared + kOffsetB + stage * kBytesB, &map_b, barrier, step * kBlock, column, pass.group);
+          ptx::load_bulk(shared + kOffsetScale + stage * kBytesScale, scale_a + static_cast<std::int64_t>(step) * rows + row,
                          pass.height * kBlock * 4, barrier);
         }
       }
@@ -188,13 +194,34 @@ __global__ void __launch_bounds__(384, 1)
       }
     };
 
-    while (walk.next(pass, column_tile)) {
+    const std::uint64_t first_a = ptx::descriptor_128b(shared + warpgroup * kSubtileBytes);
+    const std::uint64_t first_b = ptx::descriptor_128b(shared + kOffsetB);
+    const std::uint32_t row_scales = shared + kOffsetScale + 4 * (warpgroup * 64 + warp * 16 + lane / 4);
+    float product[kPartN / 2];
+
+    const std::uint32_t column_scales = shared + kOffsetColumns + warpgroup * kColumnScales * kSteps * 4;
+    // Thread t fetches the scales of step t for the pass to come while the one before it is multiplied.
+    float fetched[kColumnScales];
+    auto fetch = [&](const Pass& of, int tile) {
+      const int first = (tile * CLUSTER + static_cast<int>(rank)) * TILE_N / kBlock;
+#pragma unroll
+      for (int i = 0; i < kColumnScales; ++i)
+        if (thread < kSteps)
+          fetched[i] = __ldg(scale_b + (static_cast<std::int64_t>(of.group) * kScaleColumns + min(first + i, kScaleColumns - 1)) * kSteps + thread);
+    };
+
+    bool more = walk.next(pass, column_tile);
+    if (more) fetch(pass, column_tile);
+    while (more) {
       const int column = (column_tile * CLUSTER + static_cast<int>(rank)) * TILE_N;
-      // The scales of B that the tile's columns touch: a second one only when TILE_N is not a multiple of 128.
-      const int first = min(column / kBlock, kScaleColumns - 1), last = min((column + TILE_N - 1) / kBlock, kScaleColumns - 1);
-      const float* scales0 = scale_b + (static_cast<std::int64_t>(pass.group) * kScaleColumns + first) * kSteps;
-      const float* scales1 = scale_b + (static_cast<std::int64_t>(pass.group) * kScaleColumns + last) * kSteps;
       const bool early = TILE_N > kBlock && column % kBlock != 0;   // the second scale begins after 64 columns
+#pragma unroll
+      for (int i = 0; i < kColumnScales; ++i)
+        if (thread < kSteps) asm volatile("st.shared.f32 [%0], %1;" ::"r"(column_scales + (i * kSteps + thread) * 4), "f"(fetched[i]) : "memory");
+      ptx::named_barrier_sync(1 + warpgroup, 128);
+      const Pass now = pass;
+      more = walk.next(pass, column_tile);
+      if (more) fetch(pass, column_tile);
       float total[kHeights][PARTS][kPartN / 2];
 #pragma unroll
       for (int h = 0; h < kHeights; ++h)
@@ -203,73 +230,43 @@ __global__ void __launch_bounds__(384, 1)
 #pragma unroll
           for (int i = 0; i < kPartN / 2; ++i) total[h][p][i] = 0;
 
-      float next0 = __ldg(scales0), next1 = TILE_N > kBlock ? __ldg(scales1) : next0;
-      auto column_scales = [&](int step, float(&columns)[kChunks]) {
-        const int after = min(step + 1, kSteps - 1);
-        columns[0] = next0;
+      auto load_row_scales = [&](int stage, float(&of_rows)[kHeights][2]) {
+        const std::uint32_t at = row_scales + stage * kBytesScale;
 #pragma unroll
-        for (int c = 1; c < kChunks; ++c) columns[c] = c >= 2 || early ? next1 : next0;
-        next0 = __ldg(scales0 + after);
-        next1 = TILE_N > kBlock ? __ldg(scales1 + after) : next0;
+        for (int h = 0; h < kHeights; ++h) {
+          asm volatile("ld.shared.f32 %0, [%1];" : "=f"(of_rows[h][0]) : "r"(at + h * kBlock * 4));
+          asm volatile("ld.shared.f32 %0, [%1];" : "=f"(of_rows[h][1]) : "r"(at + h * kBlock * 4 + 32));
+        }
       };
-      auto row_scales = [&](int h, float(&scales)[2]) {
-        const std::uint32_t at =
-            shared + kOffsetScale + ring.stage * kBytesScale + 4 * (h * kBlock + warpgroup * 64 + warp * 16 + lane / 4);
-        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(scales[0]) : "r"(at));
-        asm volatile("ld.shared.f32 %0, [%1];" : "=f"(scales[1]) : "r"(at + 32));
-      };
-
-      if constexpr (PARTS == 1) {
-        float product[kPartN / 2];
-        for (int step = 0; step < kSteps; ++step, ring.advance()) {
-          float columns[kChunks], scales[kHeights][2];
-          column_scales(step, columns);
-          ptx::mbarrier_wait(full + 8 * ring.stage, ring.parity);
+      auto do_step = [&](int step, int stage) {
+        float of_rows[kHeights][2], of_columns[kChunks];
+        float scale[kColumnScales];
 #pragma unroll
-          for (int h = 0; h < kHeights; ++h) row_scales(h, scales[h]);
-          const std::uint32_t a = shared + ring.stage * kBytesA + warpgroup * kSubtileBytes;
-          const std::uint32_t b = shared + kOffsetB + ring.stage * kBytesB;
+        for (int i = 0; i < kColumnScales; ++i)
+          asm volatile("ld.shared.f32 %0, [%1];" : "=f"(scale[i]) : "r"(column_scales + (i * kSteps + step) * 4));
 #pragma unroll
-          for (int h = 0; h < kHeights; ++h) {
-            if (h < pass.height) {
-              take_turn();
-              multiply(product, a + h * 2 * kSubtileBytes, b);
-              pass_turn();
-              ptx::wgmma_wait<0>();
-              if (h == pass.height - 1) release(ring.stage);
-              promote<0>(total[h][0], product, scales[h], columns);
-            }
+        for (int c = 0; c < kChunks; ++c) of_columns[c] = c >= 2 || (c == 1 && early) ? scale[kColumnScales - 1] : scale[0];
+        ptx::mbarrier_wait(full + 8 * stage, phases.take(stage));
+        load_row_scales(stage, of_rows);
+#pragma unroll
+        for (int h = 0; h < kHeights; ++h) {
+          if (h < now.height) {
+            take_turn();
+            multiply(product, first_a + (stage * kBytesA + h * 2 * kSubtileBytes) / 16, first_b + stage * kBytesB / 16);
+            pass_turn();
+            ptx::wgmma_wait<0>();
+            if (h == now.height - 1) release(stage);
+            promote<0>(total[h][0], product, of_rows[h], of_columns);
           }
         }
-      } else {
-        float product0[kPartN / 2], product1[kPartN / 2];
+      };
+      constexpr int kWhole = kSteps / STAGES * STAGES;
+      for (int step = 0; step < kWhole; step += STAGES) {
 #pragma unroll
-        for (int i = 0; i < kPartN / 2; ++i) product1[i] = 0;
-        float before_columns[kChunks] = {}, before_rows[2] = {};
-        int before = 0;
-        for (int step = 0; step < kSteps; ++step, ring.advance()) {
-          float columns[kChunks], scales[2];
-          column_scales(step, columns);
-          ptx::mbarrier_wait(full + 8 * ring.stage, ring.parity);
-          row_scales(0, scales);
-          const std::uint32_t a = shared + ring.stage * kBytesA + warpgroup * kSubtileBytes;
-          const std::uint32_t b = shared + kOffsetB + ring.stage * kBytesB;
-          multiply(product0, a, b);
-          ptx::wgmma_wait<1>();
-          if (step > 0) release(before);
-          promote<PARTS - 1>(total[0][PARTS - 1], product1, before_rows, before_columns);
-          multiply(product1, a, b + kPartN * 128);
-          ptx::wgmma_wait<1>();
-          promote<0>(total[0][0], product0, scales, columns);
-#pragma unroll
-          for (int c = 0; c < kChunks; ++c) before_columns[c] = columns[c];
-          before_rows[0] = scales[0], before_rows[1] = scales[1];
-          before = ring.stage;
-        }
-        ptx::wgmma_wait<0>();
-        release(before);
-        promote<PARTS - 1>(total[0][PARTS - 1], product1, before_rows, before_columns);
+        for (int stage = 0; stage < STAGES; ++stage) do_step(step + stage, stage);
       }
+#pragma unroll
+      for (int stage = 0; stage < kSteps - kWhole; ++stage) do_step(kWhole + stage, stage);
 
       // D leaves through shared memory, 64 rows by 64 columns at a time, swizzled by 128 bytes.
       if (thread == 0) ptx::store_wait_read<0>();
@@ -277,7 +274,7 @@ __global__ void __launch_bounds__(384, 1)
       const int matrix_row = lane % 8 + lane / 8 % 2 * 8;
 #pragma unroll
       for (int h = 0; h < kHeights; ++h) {
-        if (h < pass.height) {
+        if (h < now.height) {
 #pragma unroll
           for (int j = 0; j < TILE_N / 16; ++j) {   // 16 columns
             float(&sums)[kPartN / 2] = total[h][j * 16 / kPartN];
@@ -293,11 +290,11 @@ __global__ void __launch_bounds__(384, 1)
       ptx::fence_proxy_async();
       ptx::named_barrier_sync(1 + warpgroup, 128);
       if (thread == 0) {
-        for (int h = 0; h < pass.height; ++h)
+        for (int h = 0; h < now.height; ++h)
           for (int c = 0; c < kChunks; ++c)
             if (column + c * 64 < SHAPE_N)
               ptx::store_2d(&map_d, staging + (h * kChunks + c) * kSubtileBytes, column + c * 64,
-                            (pass.block + h) * kBlock + warpgroup * 64);
+                            (now.block + h) * kBlock + warpgroup * 64);
         ptx::store_commit();
       }
     }

@@ -7,6 +7,7 @@ void plan(const hone::Problem& problem, hone::Plan& plan) {
   const auto tile_m = problem.param("TILE_M"), tile_n = problem.param("TILE_N"), stages = problem.param("STAGES");
   const auto cluster = problem.param("CLUSTER");
   if (n % 128 != 0 || k % 128 != 0 || m % 128 != 0) throw hone::Unsupported("M, N and K must be multiples of 128");
+  if (k > 16384) throw hone::Unsupported("K may be 16384 at most");
   const auto& a = problem.tensor("A");
   const auto& b = problem.tensor("B");
   const auto& d = problem.tensor("D");
@@ -17,8 +18,8 @@ void plan(const hone::Problem& problem, hone::Plan& plan) {
   const hone::TensorMapSpec rows_of_a{.box = {64, 128}, .strides = {}, .swizzle = "128B", .l2 = "256B"};
   const hone::TensorMapSpec columns_of_b{.box = {1, tile_n, 128}, .strides = {}, .swizzle = "128B", .l2 = "256B"};
   const hone::TensorMapSpec piece_of_d{.box = {64, 64}, .strides = {}, .swizzle = "128B"};
-  // As kernel.cu lays out shared memory: operands, results, scales of rows, mbarriers; 1024 to align the first.
-  const auto shared = 1024 + stages * (tile_m + tile_n) * 128 + tile_m * tile_n * 2 + stages * (tile_m * 4 + 16);
+  // As kernel.cu lays out shared memory: operands, results, scales, mbarriers; 1024 to align the first.
+  const auto shared = 1024 + stages * (tile_m + tile_n) * 128 + tile_m * tile_n * 2 + stages * (tile_m * 4 + 16) + k / 128 * 16;
   const auto clusters = std::min(problem.workers / cluster, hone::ceil_div(m, tile_m) * hone::ceil_div(n, tile_n * cluster));
   plan.launch(module, "grouped_gemm", {clusters * cluster}, {384})
       .cluster({cluster})
