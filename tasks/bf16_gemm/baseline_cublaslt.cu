@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <stdexcept>
-#include <string>
 #include <vector>
 
 namespace {
@@ -15,11 +13,16 @@ using Int = std::int64_t;
 constexpr std::size_t kWorkspace = 64u << 20;
 constexpr int kProposals = 16, kRounds = 7;
 
+struct Failure {
+  Failure(const char* what, const char* why) { std::snprintf(text, sizeof text, "%s: %s", what, why); }
+  char text[200];
+};
+
 void check(cublasStatus_t status, const char* what) {
-  if (status != CUBLAS_STATUS_SUCCESS) throw std::runtime_error(std::string(what) + ": " + cublasLtGetStatusString(status));
+  if (status != CUBLAS_STATUS_SUCCESS) throw Failure(what, cublasLtGetStatusString(status));
 }
 void check(cudaError_t status, const char* what) {
-  if (status != cudaSuccess) throw std::runtime_error(std::string(what) + ": " + cudaGetErrorString(status));
+  if (status != cudaSuccess) throw Failure(what, cudaGetErrorString(status));
 }
 
 __global__ void fill(hone::bf16* to, Int count, std::uint32_t stream) {
@@ -45,7 +48,7 @@ struct State {
   }
 
   // Index of the fastest of the proposals, by the median of a few rounds.
-  int fastest(const std::vector<cublasLtMatmulHeuristicResult_t>& proposals, Int m, Int n, Int k, cudaStream_t stream) {
+  int fastest(const cublasLtMatmulHeuristicResult_t* proposals, int count, Int m, Int n, Int k, cudaStream_t stream) {
     hone::bf16 *left, *right, *out;
     check(cudaMalloc(&left, static_cast<std::size_t>(m * k) * 2), "memory for a trial");
     check(cudaMalloc(&right, static_cast<std::size_t>(n * k) * 2), "memory for a trial");
@@ -55,21 +58,23 @@ struct State {
     cudaEvent_t begin, end;
     check(cudaEventCreate(&begin), "an event");
     check(cudaEventCreate(&end), "an event");
-    std::vector<std::vector<float>> times(proposals.size());
+    std::vector<float> times(static_cast<std::size_t>(count * kRounds));
     for (int round = -1; round < kRounds; ++round)
-      for (std::size_t i = 0; i < proposals.size(); ++i) {
+      for (int i = 0; i < count; ++i) {
         check(cudaEventRecord(begin, stream), "an event");
         const cublasStatus_t status = multiply(left, right, out, proposals[i].algo, stream);
         check(cudaEventRecord(end, stream), "an event");
         check(cudaEventSynchronize(end), "a trial");
         float ms = 0;
         check(cudaEventElapsedTime(&ms, begin, end), "an event");
-        if (round >= 0) times[i].push_back(status == CUBLAS_STATUS_SUCCESS ? ms : 1e30f);
+        if (round >= 0) times[static_cast<std::size_t>(i * kRounds + round)] = status == CUBLAS_STATUS_SUCCESS ? ms : 1e30f;
       }
     int best = 0;
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      std::nth_element(times[i].begin(), times[i].begin() + kRounds / 2, times[i].end());
-      if (times[i][kRounds / 2] < times[static_cast<std::size_t>(best)][kRounds / 2]) best = static_cast<int>(i);
+    float shortest = 1e30f;
+    for (int i = 0; i < count; ++i) {
+      float* const first = times.data() + i * kRounds;
+      std::nth_element(first, first + kRounds / 2, first + kRounds);
+      if (first[kRounds / 2] < shortest) best = i, shortest = first[kRounds / 2];
     }
     cudaEventDestroy(begin);
     cudaEventDestroy(end);
@@ -98,16 +103,15 @@ void* hone_baseline_open(const hone::TaskCall* call) {
     check(cublasLtMatmulPreferenceCreate(&preference), "cublasLtMatmulPreferenceCreate");
     const std::uint64_t bytes = kWorkspace;
     check(cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes), "workspace limit");
-    std::vector<cublasLtMatmulHeuristicResult_t> proposals(kProposals);
+    cublasLtMatmulHeuristicResult_t proposals[kProposals];   // nvcc 13.0 aborts over a vector of this unnamed struct
     int found = 0;
     check(cublasLtMatmulAlgoGetHeuristic(state->handle, state->operation, state->b, state->a, state->d, state->d, preference, kProposals,
-                                         proposals.data(), &found),
+                                         proposals, &found),
           "cublasLtMatmulAlgoGetHeuristic");
     cublasLtMatmulPreferenceDestroy(preference);
-    if (found == 0) throw std::runtime_error("cuBLASLt proposes no kernel for this shape");
-    proposals.resize(static_cast<std::size_t>(found));
-    const int best = state->fastest(proposals, m, n, k, static_cast<cudaStream_t>(call->stream));
-    state->algorithm = proposals[static_cast<std::size_t>(best)].algo;
+    if (found == 0) throw Failure("cublasLtMatmulAlgoGetHeuristic", "no kernel for this shape");
+    const int best = state->fastest(proposals, found, m, n, k, static_cast<cudaStream_t>(call->stream));
+    state->algorithm = proposals[best].algo;
     int id = -1, tile = -1;
     cublasLtMatmulAlgoConfigGetAttribute(&state->algorithm, CUBLASLT_ALGO_CONFIG_ID, &id, sizeof id, nullptr);
     cublasLtMatmulAlgoConfigGetAttribute(&state->algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID, &tile, sizeof tile, nullptr);
@@ -115,8 +119,8 @@ void* hone_baseline_open(const hone::TaskCall* call) {
     std::snprintf(state->description, sizeof state->description, "cuBLASLt %zu.%zu.%zu, proposal %d of %d, algorithm %d, tile %d",
                   version / 10000, version / 100 % 100, version % 100, best + 1, found, id, tile);
     return state;
-  } catch (const std::exception& error) {
-    call->fail(call->sink, error.what());
+  } catch (const Failure& failure) {
+    call->fail(call->sink, failure.text);
     return nullptr;
   }
 }
@@ -127,8 +131,8 @@ void hone_baseline_run(void* opaque, const hone::TaskCall* call) {
     check(state.multiply(call->data<hone::bf16>("A"), call->data<hone::bf16>("B"), call->data<hone::bf16>("D"), state.algorithm,
                          static_cast<cudaStream_t>(call->stream)),
           "cublasLtMatmul");
-  } catch (const std::exception& error) {
-    call->fail(call->sink, error.what());
+  } catch (const Failure& failure) {
+    call->fail(call->sink, failure.text);
   }
 }
 

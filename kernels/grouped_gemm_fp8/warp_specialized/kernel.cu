@@ -13,8 +13,7 @@ namespace {
 constexpr int kBlock = 128;                      // granularity of groups, of the scales, and of a step along K
 constexpr int kSteps = SHAPE_K / kBlock;
 constexpr int kScaleColumns = SHAPE_N / kBlock;
-constexpr int kColumnTiles = (SHAPE_N + TILE_N - 1) / TILE_N;
-constexpr int kLastColumns = SHAPE_N - (kColumnTiles - 1) * TILE_N;   // of the last tile
+constexpr int kFullTiles = SHAPE_N / TILE_N, kLastColumns = SHAPE_N % TILE_N;   // a last, narrow tile where N leaves a rest
 constexpr int kChunks = TILE_N / 64;             // 64 columns share a scale of B, and are 128 bytes of D
 constexpr int kColumnScales = TILE_N > kBlock ? 2 : 1;                // scales of B that a tile's columns touch
 constexpr int kConsumers = 2;                    // warpgroups, 64 rows each
@@ -26,7 +25,7 @@ constexpr int kOffsetRows = kOffsetD + kConsumers * kChunks * kBytesPiece, kOffs
 constexpr int kOffsetBarriers = kOffsetColumns + kConsumers * kColumnScales * kSteps * 4;   // a copy for each warpgroup
 
 static_assert(kSteps <= 128, "a thread fetches the column scales of one step");
-static_assert(TILE_N % 64 == 0 && SHAPE_K % kBlock == 0 && SHAPE_N % kBlock == 0);
+static_assert(TILE_N % 64 == 0 && SHAPE_N >= TILE_N && SHAPE_K % kBlock == 0 && SHAPE_N % kBlock == 0);
 
 // The ring of stages starts anew with each tile, so that a step's stage is a constant of the unrolled loop; bit s is the
 // parity of the phase that stage s completes next.
@@ -45,7 +44,8 @@ struct Tile {
   bool shared;
 };
 
-// The tiles of this block's cluster, in the order in which it makes them.
+// The tiles of this block's cluster, in the order in which it makes them: bands of rows over the columns, so that the
+// tiles in work share operands in L2, and the narrow tiles of all rows at the end, where they fill the last turn.
 class Walk {
  public:
   __device__ Walk(const int* groups, int rows, int rank)
@@ -53,10 +53,10 @@ class Walk {
 
   // False at the end. All blocks of a cluster get a tile or none does: they pace one another's rings.
   __device__ bool next(Tile& tile) {
-    for (; at_ < row_tiles_ * kColumnTiles; at_ += gridDim.x / CLUSTER) {
-      const int band = at_ / (BAND * kColumnTiles), inside = at_ % (BAND * kColumnTiles);
+    for (; at_ < row_tiles_ * (kFullTiles + (kLastColumns > 0)); at_ += gridDim.x / CLUSTER) {
+      const int band = at_ / (BAND * kFullTiles), inside = at_ % (BAND * kFullTiles), narrow = at_ - row_tiles_ * kFullTiles;
       const int high = min(BAND, row_tiles_ - band * BAND);
-      const int first = (band * BAND + inside % high) * CLUSTER * kBlock;
+      const int first = (narrow >= 0 ? narrow : band * BAND + inside % high) * CLUSTER * kBlock;
       int group[CLUSTER], any = -1;
       tile.shared = true;
 #pragma unroll
@@ -71,7 +71,7 @@ class Walk {
         tile.shared = tile.shared && group[i] == group[0];
       }
       tile.row = first + rank_ * kBlock;
-      tile.column = inside / high * TILE_N;
+      tile.column = narrow >= 0 ? kFullTiles * TILE_N : inside / high * TILE_N;
       tile.group = CLUSTER > 1 && rank_ == 1 ? group[CLUSTER - 1] : group[0];
       at_ += gridDim.x / CLUSTER;
       return true;
@@ -236,8 +236,8 @@ __global__ void __launch_bounds__(384, 1)
       const Tile now = tile;
       more = walk.next(tile);
       if (more) fetch(tile);
-      if (kLastColumns == TILE_N || now.column != (kColumnTiles - 1) * TILE_N) make.template operator()<TILE_N>(now);
-      else make.template operator()<kLastColumns>(now);
+      if (kLastColumns == 0 || now.column < kFullTiles * TILE_N) make.template operator()<TILE_N>(now);
+      else make.template operator()<(kLastColumns > 0 ? kLastColumns : TILE_N)>(now);
     }
     if (thread == 0) ptx::store_wait<0>();
     __syncwarp();

@@ -6,6 +6,7 @@ void plan(const hone::Problem& problem, hone::Plan& plan) {
   const auto m = problem.axis("M"), n = problem.axis("N"), k = problem.axis("K");
   const auto tile_n = problem.param("TILE_N"), stages = problem.param("STAGES"), cluster = problem.param("CLUSTER");
   if (n % 128 != 0 || k % 128 != 0 || m % 128 != 0) throw hone::Unsupported("M, N and K must be multiples of 128");
+  if (n < tile_n) throw hone::Unsupported("N is less than one tile");
   if (k > 16384) throw hone::Unsupported("K may be 16384 at most");
 
   auto module = plan.module("kernel.cu", {{"TILE_N", tile_n}, {"STAGES", stages}, {"CLUSTER", cluster},

@@ -1,29 +1,16 @@
 // Softmax of rows held in registers: each element is read once and written once. The plan defines
 //   THREADS    of a row in a block, a multiple of 32
 //   ROWS       of a block; 1 unless THREADS is 32
-//   VECTOR     elements a load: 4, or 1 where rows are not aligned to 16 bytes
-//   LOADS      of a thread
+//   LOADS      of four elements, of a thread
 //   CLUSTER    blocks that share a row
+//   ALIGNED    whether every row begins at a multiple of 16 bytes
 #include <hone/ptx.cuh>
 
 namespace ptx = hone::ptx;
 
-template <int kVector>
-struct Vector;
-template <>
-struct Vector<1> {
-  using Type = float;
-  __device__ static Type load(const float* at) { return __ldcs(at); }
-  __device__ static void store(float* at, Type value) { __stcs(at, value); }
-};
-template <>
-struct Vector<4> {
-  using Type = float4;
-  __device__ static Type load(const float* at) { return __ldcs(reinterpret_cast<const float4*>(at)); }
-  __device__ static void store(float* at, Type value) { __stcs(reinterpret_cast<float4*>(at), value); }
-};
-
 namespace {
+
+constexpr int kVector = 4;
 
 // The largest logit of a part of a row, and the sum of exp(x - largest) over it.
 struct Part {
@@ -49,7 +36,6 @@ __device__ __forceinline__ Part join_warp(Part part) {
 }  // namespace
 
 __global__ void __launch_bounds__(THREADS * ROWS) softmax(const float* x, float* y, int m, int n) {
-  using V = Vector<VECTOR>;
   __shared__ Part parts[THREADS / 32 * CLUSTER];
   const int thread = threadIdx.x % THREADS, row = blockIdx.x / CLUSTER * ROWS + threadIdx.x / THREADS;
   const int rank = CLUSTER > 1 ? static_cast<int>(ptx::cluster_rank()) : 0;
@@ -58,15 +44,21 @@ __global__ void __launch_bounds__(THREADS * ROWS) softmax(const float* x, float*
   const float* const from = x + static_cast<std::int64_t>(row) * n;
   float* const to = y + static_cast<std::int64_t>(row) * n;
 
-  float values[LOADS * VECTOR];
+  // Vectors lie at multiples of 16 bytes; the first and the last of a row may reach over its ends.
+  const int shift = ALIGNED ? 0 : static_cast<int>(static_cast<std::int64_t>(row) * n % kVector);
+  const auto column_of = [&](int i) { return ((i * CLUSTER + rank) * THREADS + thread) * kVector - shift; };
+  float values[LOADS * kVector];
 #pragma unroll
   for (int i = 0; i < LOADS; ++i) {
-    const int column = ((i * CLUSTER + rank) * THREADS + thread) * VECTOR;
-    typename V::Type loaded;
-    float* const elements = reinterpret_cast<float*>(&loaded);
-    if (column < n) loaded = V::load(from + column);
+    const int column = column_of(i);
+    float* const four = values + i * kVector;
+    if (column >= 0 && column + kVector <= n) {
+      const float4 loaded = __ldcs(reinterpret_cast<const float4*>(from + column));
+      four[0] = loaded.x, four[1] = loaded.y, four[2] = loaded.z, four[3] = loaded.w;
+    } else {
 #pragma unroll
-    for (int j = 0; j < VECTOR; ++j) values[i * VECTOR + j] = column < n ? elements[j] : -INFINITY;
+      for (int j = 0; j < kVector; ++j) four[j] = !ALIGNED && column + j >= 0 && column + j < n ? from[column + j] : -INFINITY;
+    }
   }
 
   Part part{-INFINITY, 0};
@@ -104,11 +96,14 @@ __global__ void __launch_bounds__(THREADS * ROWS) softmax(const float* x, float*
   const float factor = exponential(largest - part.largest) / part.sum;
 #pragma unroll
   for (int i = 0; i < LOADS; ++i) {
-    const int column = ((i * CLUSTER + rank) * THREADS + thread) * VECTOR;
-    typename V::Type out;
-    float* const elements = reinterpret_cast<float*>(&out);
+    const int column = column_of(i);
+    const float* const four = values + i * kVector;
+    if (column >= 0 && column + kVector <= n) {
+      __stcs(reinterpret_cast<float4*>(to + column), make_float4(four[0] * factor, four[1] * factor, four[2] * factor, four[3] * factor));
+    } else if (!ALIGNED) {
 #pragma unroll
-    for (int j = 0; j < VECTOR; ++j) elements[j] = values[i * VECTOR + j] * factor;
-    if (column < n) V::store(to + column, out);
+      for (int j = 0; j < kVector; ++j)
+        if (column + j >= 0 && column + j < n) to[column + j] = four[j] * factor;
+    }
   }
 }
