@@ -24,6 +24,7 @@ constexpr int kOffsetB = STAGES * kBytesA, kOffsetD = kOffsetB + STAGES * kBytes
 constexpr int kOffsetRows = kOffsetD + kConsumers * kChunks * kBytesPiece, kOffsetColumns = kOffsetRows + STAGES * kBytesScale;
 constexpr int kOffsetBarriers = kOffsetColumns + kConsumers * kColumnScales * kSteps * 4;   // a copy for each warpgroup
 
+static_assert(kSteps >= STAGES, "the walk looks ahead after the first turn of the ring");
 static_assert(kSteps <= 128, "a thread fetches the column scales of one step");
 static_assert(TILE_N % 64 == 0 && SHAPE_N >= TILE_N && SHAPE_K % kBlock == 0 && SHAPE_N % kBlock == 0);
 
@@ -51,37 +52,40 @@ class Walk {
   __device__ Walk(const int* groups, int rows, int rank)
       : groups_(groups), rows_(rows), rank_(rank), row_tiles_((rows / kBlock + CLUSTER - 1) / CLUSTER), at_(blockIdx.x / CLUSTER) {}
 
-  // False at the end. All blocks of a cluster get a tile or none does: they pace one another's rings.
-  __device__ bool next(Tile& tile) {
-    for (; at_ < row_tiles_ * (kFullTiles + (kLastColumns > 0)); at_ += gridDim.x / CLUSTER) {
-      const int band = at_ / (BAND * kFullTiles), inside = at_ % (BAND * kFullTiles), narrow = at_ - row_tiles_ * kFullTiles;
-      const int high = min(BAND, row_tiles_ - band * BAND);
-      const int first = (narrow >= 0 ? narrow : band * BAND + inside % high) * CLUSTER * kBlock;
-      int group[CLUSTER], any = -1;
-      tile.shared = true;
+  // Starts to fetch the groups of the next tile, so that `take` need not wait for them.
+  __device__ void look_ahead() {
+    if (at_ >= tiles()) return;
+    const int band = at_ / (BAND * kFullTiles), inside = at_ % (BAND * kFullTiles), narrow = at_ - row_tiles_ * kFullTiles;
+    const int high = min(BAND, row_tiles_ - band * BAND);
+    row_ = (narrow >= 0 ? narrow : band * BAND + inside % high) * CLUSTER * kBlock;
+    column_ = narrow >= 0 ? kFullTiles * TILE_N : inside / high * TILE_N;
 #pragma unroll
-      for (int i = 0; i < CLUSTER; ++i) {
-        group[i] = first + i * kBlock < rows_ ? __ldg(groups_ + first + i * kBlock) : -1;
-        any = max(any, group[i]);
-      }
-      if (any < 0) continue;
-#pragma unroll
-      for (int i = 0; i < CLUSTER; ++i) {
-        if (group[i] < 0) group[i] = any;   // a block of padding: its results are not looked at
-        tile.shared = tile.shared && group[i] == group[0];
-      }
-      tile.row = first + rank_ * kBlock;
-      tile.column = narrow >= 0 ? kFullTiles * TILE_N : inside / high * TILE_N;
-      tile.group = CLUSTER > 1 && rank_ == 1 ? group[CLUSTER - 1] : group[0];
+    for (int i = 0; i < CLUSTER; ++i) group_[i] = row_ + i * kBlock < rows_ ? __ldg(groups_ + row_ + i * kBlock) : -1;
+  }
+
+  // The tile looked ahead to, or a later one where that is all padding; false at the end. All blocks of a cluster get a
+  // tile or none does: they pace one another's rings.
+  __device__ bool take(Tile& tile) {
+    while (at_ < tiles()) {
       at_ += gridDim.x / CLUSTER;
+      const int any = CLUSTER > 1 ? max(group_[0], group_[CLUSTER - 1]) : group_[0];
+      if (any < 0) {
+        look_ahead();
+        continue;
+      }
+      // A block of padding beside another keeps it company; its results are not looked at.
+      const int first = group_[0] < 0 ? any : group_[0], last = group_[CLUSTER - 1] < 0 ? any : group_[CLUSTER - 1];
+      tile = {row_ + rank_ * kBlock, column_, rank_ == 0 ? first : last, first == last};
       return true;
     }
     return false;
   }
 
  private:
+  __device__ int tiles() const { return row_tiles_ * (kFullTiles + (kLastColumns > 0)); }
+
   const int* groups_;
-  int rows_, rank_, row_tiles_, at_;
+  int rows_, rank_, row_tiles_, at_, row_ = 0, column_ = 0, group_[CLUSTER] = {};
 };
 
 __device__ __forceinline__ float load_shared(std::uint32_t at) {
@@ -123,7 +127,8 @@ __global__ void __launch_bounds__(384, 1)
   if (warpgroup == kConsumers) {
     ptx::registers_decrease<40>();
     if (thread < 32 && ptx::elect_one()) {
-      while (walk.next(tile)) {
+      for (walk.look_ahead(); walk.take(tile); ) {
+        walk.look_ahead();
         const int scale_row = min(tile.row, rows - kBlock);   // the last cluster's second block may lie outside
         for (int step = 0, stage = 0; step < kSteps; ++step, stage = stage + 1 == STAGES ? 0 : stage + 1) {
           const std::uint32_t barrier = full + 8 * stage, b = shared + kOffsetB + stage * kBytesB;
@@ -163,7 +168,8 @@ __global__ void __launch_bounds__(384, 1)
       }
     };
 
-    // Multiplies the first kColumns columns of a tile and sends them off.
+    // Multiplies the first kColumns columns of a tile and sends them off. Meanwhile the walk goes on to the next one.
+    bool more = false;
     auto make = [&]<int kColumns>(const Tile& now) {
       const bool early = now.column % kBlock != 0;   // the second scale begins after 64 columns
       float total[kColumns / 2], product[kColumns / 2];
@@ -201,9 +207,13 @@ __global__ void __launch_bounds__(384, 1)
       for (int step = 0; step < kWhole; step += STAGES) {
 #pragma unroll
         for (int stage = 0; stage < STAGES; ++stage) do_step(step + stage, stage);
+        if (step == 0) walk.look_ahead();
       }
 #pragma unroll
       for (int stage = 0; stage < kSteps - kWhole; ++stage) do_step(kWhole + stage, stage);
+
+      more = walk.take(tile);
+      if (more) fetch(tile);
 
       // D leaves through shared memory in pieces of 64 rows by 64 columns, swizzled by 128 bytes.
       if (thread == 0) ptx::store_wait_read<0>();
@@ -225,7 +235,8 @@ __global__ void __launch_bounds__(384, 1)
       }
     };
 
-    bool more = walk.next(tile);
+    walk.look_ahead();
+    more = walk.take(tile);
     if (more) fetch(tile);
     while (more) {
 #pragma unroll
@@ -234,8 +245,6 @@ __global__ void __launch_bounds__(384, 1)
           asm volatile("st.shared.f32 [%0], %1;" ::"r"(column_scales + (i * kSteps + thread) * 4), "f"(fetched[i]) : "memory");
       ptx::named_barrier_sync(1 + warpgroup, 128);
       const Tile now = tile;
-      more = walk.next(tile);
-      if (more) fetch(tile);
       if (kLastColumns == 0 || now.column < kFullTiles * TILE_N) make.template operator()<TILE_N>(now);
       else make.template operator()<(kLastColumns > 0 ? kLastColumns : TILE_N)>(now);
     }

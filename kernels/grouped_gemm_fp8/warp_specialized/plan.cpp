@@ -7,7 +7,7 @@ void plan(const hone::Problem& problem, hone::Plan& plan) {
   const auto tile_n = problem.param("TILE_N"), stages = problem.param("STAGES"), cluster = problem.param("CLUSTER");
   if (n % 128 != 0 || k % 128 != 0 || m % 128 != 0) throw hone::Unsupported("M, N and K must be multiples of 128");
   if (n < tile_n) throw hone::Unsupported("N is less than one tile");
-  if (k > 16384) throw hone::Unsupported("K may be 16384 at most");
+  if (k < 128 * stages || k > 16384) throw hone::Unsupported("K must have a step for every stage and be 16384 at most");
 
   auto module = plan.module("kernel.cu", {{"TILE_N", tile_n}, {"STAGES", stages}, {"CLUSTER", cluster},
                                           {"BAND", problem.param("BAND")}, {"SHAPE_N", n}, {"SHAPE_K", k}});
