@@ -1,0 +1,23 @@
+#include <hone/plan.h>
+
+#include <algorithm>
+
+void plan(const hone::Problem& problem, hone::Plan& plan) {
+  const auto m = problem.axis("M"), n = problem.axis("N");
+  constexpr std::int64_t vector = 4;                          // elements of 16 bytes
+  const auto most = problem.param("MOST_THREADS"), elements = problem.param("ELEMENTS");   // of a block, of a thread
+  const auto vectors = hone::ceil_div(n, vector) + (n % vector != 0);                    // of a row that begins anywhere
+  // Blocks of a cluster share a row that is too long for one block's registers.
+  std::int64_t cluster = 1;
+  while (cluster < 8 && vectors * vector > cluster * most * elements) cluster *= 2;
+  if (vectors * vector > cluster * 1024 * elements) throw hone::Unsupported("rows this long do not fit the registers of a cluster");
+  const auto wanted = hone::ceil_div(vectors * vector, cluster * 32 * problem.param("WANTED"));
+  const auto warps = std::clamp<std::int64_t>(wanted, 1, vectors * vector > cluster * most * elements ? 32 : most / 32);
+  const auto threads = 32 * warps, loads = hone::ceil_div(vectors, cluster * threads);
+  const std::int64_t rows = threads == 32 && cluster == 1 ? 4 : 1;
+  auto module = plan.module("kernel.cu", {{"THREADS", threads}, {"ROWS", rows}, {"LOADS", loads}, {"CLUSTER", cluster},
+                                          {"ALIGNED", n % vector == 0 ? 1 : 0}});
+  plan.launch(module, "softmax", {hone::ceil_div(m, rows) * cluster}, {threads * rows})
+      .cluster({cluster})
+      .args(problem.tensor("x"), problem.tensor("y"), static_cast<std::int32_t>(m), static_cast<std::int32_t>(n));
+}

@@ -1,0 +1,7 @@
+#include <hone/plan.h>
+
+void plan(const hone::Problem& problem, hone::Plan& plan) {
+  const auto n = problem.axis("N");
+  plan.launch(plan.module("kernel.cu"), "softmax", {problem.axis("M")}, {n > 8192 ? 1024 : 256})
+      .args(problem.tensor("x"), problem.tensor("y"), static_cast<std::int32_t>(n));
+}
