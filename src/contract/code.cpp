@@ -212,15 +212,28 @@ class LoadedCode : public TaskCode {
 
 }  // namespace
 
-Result<std::shared_ptr<TaskCode>> TaskCode::load(const Task& task, const Toolchain& toolchain) {
+void for_device(CompileRequest& request, const std::string& architecture) {
+  if (!request.entry.ends_with(".cu")) return;
+  request.compiler = "nvcc";
+  request.architecture = architecture;
+}
+
+Result<Artifact> compile_task_code(const Task& task, const Toolchain& toolchain, const std::string& architecture) {
   CompileRequest request;
   // Only what it can include: a change of the gate, say, compiles nothing anew.
   for (const auto& [name, text] : task.files)
-    if (name == task.oracle || name.ends_with(".h") || name.ends_with(".hpp")) request.sources[name] = text;
+    if (name == task.oracle || name.ends_with(".h") || name.ends_with(".hpp") || name.ends_with(".cuh")) request.sources[name] = text;
   request.entry = task.oracle;
-  request.flags = {"-ffp-contract=off"};   // what hone_inputs makes must not depend on the machine
   request.trusted = true;
-  HONE_TRY(const Artifact artifact, toolchain.compile(request));
+  for_device(request, architecture);
+  // What hone_inputs makes must not depend on the machine.
+  if (request.compiler == "nvcc") request.flags = {"-Xcompiler=-ffp-contract=off", "--fmad=false"};
+  else request.flags = {"-ffp-contract=off"};
+  return toolchain.compile(request);
+}
+
+Result<std::shared_ptr<TaskCode>> TaskCode::load(const Task& task, const Toolchain& toolchain) {
+  HONE_TRY(const Artifact artifact, compile_task_code(task, toolchain, "cpu"));
   const std::string where = (task.folder / task.oracle).string();
   // For good: each carries its own C++ runtime, whose emergency pool would be lost at every unloading.
   Library library(dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));

@@ -128,6 +128,11 @@ class TaskCode {
   virtual Result<Regions> regions(const Workload& workload, const std::vector<HostTensor>& tensors) const = 0;
 };
 
+// The task's code as a shared object, not loaded. `architecture` is the device's: what a task.cu is compiled for.
+Result<Artifact> compile_task_code(const Task& task, const Toolchain& toolchain, const std::string& architecture);
+// A trusted source that ends in .cu is compiled by nvcc, for the device's architecture.
+void for_device(CompileRequest& request, const std::string& architecture);
+
 // One tensor by distribution; the definition that a GPU repeats (tests hold both to a table).
 void fill_tensor(const TensorShape& shape, const Distribution& distribution, std::uint64_t seed, std::uint32_t stream,
                  std::uint32_t call, std::byte* data);

@@ -41,11 +41,16 @@ struct DeviceInfo {
 struct LoadedModule {
   fs::path path;
 };
+// Where a launch's kernel is in its module.
+struct KernelEntry {
+  std::uint64_t offset = 0;                   // CPU: from the load address
+  std::string symbol;                         // CUDA: mangled
+};
 struct Executable {
   std::string name;                           // for messages: the candidate's name
   Plan plan;
   std::vector<LoadedModule> modules;          // by plan module
-  std::vector<std::uint64_t> entry;           // by plan step: kernel offset in its module (0 for a memset)
+  std::vector<KernelEntry> entry;             // by plan step; an empty one for a memset
 };
 // A native baseline: a trusted shared object with hone_baseline_* (include/hone/task.h).
 struct NativeBaseline {
@@ -58,6 +63,7 @@ struct SessionSpec {
   std::uint64_t memory_bytes = 0;   // limit for a program's own allocations
   double call_timeout_s = 10;
   double load_timeout_s = 30;
+  fs::path task_code = {};          // of a task.cu, compiled: for devices that fill and judge data themselves
 };
 
 struct CallOptions {

@@ -95,7 +95,7 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
 
   say("compiling");
   HONE_TRY(const Sides sides, prepare_all(task, request, workloads, bench));
-  HONE_TRY(const std::shared_ptr<TaskCode> code, TaskCode::load(task, bench.toolchain));
+  HONE_TRY(const std::shared_ptr<TaskCode> code, TaskCode::load(task, bench.toolchain, bench.device.info().architecture));
   const double prepared = now_s();
 
   Report report;

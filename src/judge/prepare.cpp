@@ -1,48 +1,17 @@
 #include "judge/prepare.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 #include "base/clock.h"
+#include "program/modules.h"
 
 namespace hone {
 namespace {
 
 using json = nlohmann::json;
 
-// One compile: a source with its macros; the template-ids of every launch that uses it.
-struct ModuleKey {
-  std::string source;
-  std::vector<std::pair<std::string, std::string>> defines;
-  bool operator<(const ModuleKey& other) const {
-    return std::tie(source, defines) < std::tie(other.source, other.defines);
-  }
-};
-struct BuiltModule {
-  Artifact artifact;
-  std::string bytes;
-};
-
-std::vector<const PlanLaunch*> launches_of(const Plan& plan) {
-  std::vector<const PlanLaunch*> out;
-  for (const PlanStep& step : plan.launches)
-    if (const auto* launch = std::get_if<PlanLaunch>(&step)) out.push_back(launch);
-  return out;
-}
-
-json artifact_facts(const Artifact& artifact) {
-  return {{"sha256", artifact.sha256}, {"compiler", artifact.compiler}, {"command", artifact.command}, {"cached", artifact.cached}};
-}
-
-Result<BuiltModule> build(const CompileRequest& request, const Toolchain& toolchain) {
-  HONE_TRY(Artifact artifact, toolchain.compile(request));
-  HONE_TRY(std::string bytes, read_file(artifact.path));
-  return BuiltModule{std::move(artifact), std::move(bytes)};
-}
-
 Result<Program> link_program(const std::string& name, const Plan& plan, const ProblemShape& problem,
-                             const std::map<ModuleKey, Result<BuiltModule>>& built) {
+                             const BuiltModules& built) {
   Executable out;
   out.name = name;
   out.plan = plan;
@@ -61,15 +30,23 @@ Result<Program> link_program(const std::string& name, const Plan& plan, const Pr
   for (const PlanStep& step : plan.launches) {
     const auto* launch = std::get_if<PlanLaunch>(&step);
     if (launch == nullptr) {
-      out.entry.push_back(0);
+      out.entry.emplace_back();
       continue;
     }
-    HONE_TRY(const KernelSymbol symbol, resolve_kernel(modules[launch->module]->bytes, *launch, problem));
-    out.entry.push_back(symbol.offset);
+    HONE_TRY(KernelSymbol symbol, resolve_kernel(modules[launch->module]->bytes, *launch, problem));
+    out.entry.push_back({symbol.offset, std::move(symbol.symbol)});
   }
   Program program{name, std::move(out), 0};
   for (const PlanWorkspace& workspace : plan.workspaces) program.workspace_bytes += static_cast<std::uint64_t>(workspace.bytes);
   return program;
+}
+
+Result<> fits_device(const Candidate& candidate, const DeviceInfo& device) {
+  const bool gpu = device.architecture.starts_with("sm_");
+  if (candidate.is_cuda() == gpu) return {};
+  return fail(make_error(ErrorKind::contract, "candidate {} is {}, the device is {}", candidate.name,
+                         candidate.is_cuda() ? "CUDA code" : "C++ for a CPU", device.architecture)
+                  .with_hint(gpu ? "a candidate for a GPU has a kernel.cu" : "`hone compile` and `hone inspect` look at it without a GPU"));
 }
 
 Error for_workload(Error error, const Workload& workload) {
@@ -103,13 +80,14 @@ Result<ProgramId> load(Session& session, const Program& program) {
 Result<Prepared> prepare(const Candidate& candidate, const std::vector<Workload>& workloads, Bench bench) {
   Prepared out;
   const DeviceInfo& info = bench.device.info();
+  HONE_CHECK(fits_device(candidate, info));
   std::vector<ProblemShape> problems;
   for (const Workload& workload : workloads) problems.push_back(problem_of(workload, info.architecture, info.workers));
 
   const double plan_start = now_s();
   HONE_TRY(std::vector<Result<Plan>> plans, evaluate_plans(candidate, problems, bench.toolchain, bench.sandbox));
   const std::vector<std::string> sources = names_of(candidate.sources);
-  std::map<ModuleKey, std::vector<std::string>> wanted;
+  WantedModules wanted;
   std::vector<Result<Program>> unplanned;
   out.facts["plans"] = json::object();
   for (std::size_t i = 0; i < plans.size(); ++i) {
@@ -120,35 +98,20 @@ Result<Prepared> prepare(const Candidate& candidate, const std::vector<Workload>
       continue;
     }
     out.facts["plans"][workloads[i].id] = plan_to_json(*plans[i]);
-    for (const PlanLaunch* launch : launches_of(*plans[i])) {
-      const PlanModule& module = plans[i]->modules[launch->module];
-      auto& names = wanted[{module.source, module.defines}];
-      if (launch->kernel.find('<') != std::string::npos && std::find(names.begin(), names.end(), launch->kernel) == names.end())
-        names.push_back(launch->kernel);
-    }
+    want_modules(*plans[i], wanted);
   }
   out.plan_s = now_s() - plan_start;
   if (unplanned.size() == plans.size()) HONE_CHECK(hopeless(unplanned));
 
   const double compile_start = now_s();
-  std::map<ModuleKey, Result<BuiltModule>> built;
+  const BuiltModules built = build_modules(candidate, wanted, info.architecture, bench.toolchain);
   out.facts["modules"] = json::array();
-  for (const auto& [key, names] : wanted) {
-    CompileRequest request;
-    request.sources = candidate.sources;
-    request.entry = key.source;
-    request.defines = key.defines;
-    request.instantiate = names;
-    request.compiler = candidate.compiler;
-    request.flags = candidate.flags;
-    auto module = build(request, bench.toolchain);
-    if (module) {
-      json facts = artifact_facts(module->artifact);
-      facts["source"] = key.source;
-      facts["defines"] = key.defines;
-      out.facts["modules"].push_back(std::move(facts));
-    }
-    built.emplace(key, std::move(module));
+  for (const auto& [key, module] : built) {
+    if (!module) continue;
+    json facts = artifact_facts(module->artifact);
+    facts["source"] = key.source;
+    facts["defines"] = key.defines;
+    out.facts["modules"].push_back(std::move(facts));
   }
   out.compile_s = now_s() - compile_start;
 
@@ -183,6 +146,7 @@ Result<Prepared> prepare(const Task& task, const BaselineSpec& baseline, const s
   request.flags = baseline.flags;
   request.link = baseline.link;
   request.trusted = true;
+  for_device(request, bench.device.info().architecture);
   const double start = now_s();
   auto artifact = bench.toolchain.compile(request);
   if (!artifact) return fail(blame_task(artifact.error()));

@@ -37,7 +37,7 @@ class TaskChecker {
     if (task_.baselines.empty()) fault(fmt::format("task {} has no baseline to compare with", task_.name));
     if (task_.input_sets.size() < 2)
       fault(fmt::format("task {} has no hard input set: random data alone hides truncation, tails and special cases", task_.name));
-    HONE_TRY(code_, TaskCode::load(task_, bench_.toolchain));
+    HONE_TRY(code_, TaskCode::load(task_, bench_.toolchain, bench_.device.info().architecture));
     for (std::size_t i = 0; i < task_.workloads.size(); ++i) {
       const Workload& workload = task_.workloads[i];
       out_.floors.push_back({workload.id, workload.flops, workload.bytes, floor_seconds(workload, bench_.device.info())});

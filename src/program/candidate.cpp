@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "base/yaml.h"
+#include "toolchain/recipe.h"
 
 namespace hone {
 namespace {
@@ -91,16 +92,17 @@ Result<> read_settings(const YamlDocument& document, Candidate& candidate) {
   HONE_CHECK(check_schema(document, schema));
   const nlohmann::json& root = document.value;
   candidate.language = root.value("language", candidate.language);
-  candidate.compiler = root.value("compiler", candidate.compiler);
+  candidate.compiler = root.value("compiler", candidate.is_cuda() ? "nvcc" : "g++");
+  if ((candidate.compiler == "nvcc") != candidate.is_cuda())
+    return fail(make_error(ErrorKind::contract, "{} does not compile a candidate of language {}", candidate.compiler, candidate.language)
+                    .at(document.place_of("/compiler"))
+                    .with_hint(candidate.is_cuda() ? "leave `compiler` out: it is nvcc" : "use g++ or clang++"));
   candidate.flags = root.value("flags", candidate.flags);
-  const auto& allowed = Toolchain::allowed_flags();
   for (std::size_t i = 0; i < candidate.flags.size(); ++i)
-    if (std::find(allowed.begin(), allowed.end(), candidate.flags[i]) == allowed.end()) {
-      const std::string near = nearest(candidate.flags[i], allowed);
-      return fail(make_error(ErrorKind::contract, "compiler flag {} is not allowed", candidate.flags[i])
-                      .at(document.place_of(fmt::format("/flags/{}", i)))
-                      .with_hint(near.empty() ? "docs/candidate.md lists the allowed flags"
-                                              : fmt::format("did you mean {}?", near)));
+    if (auto allowed = check_flag(candidate.compiler, candidate.flags[i]); !allowed) {
+      Error error = std::move(allowed).error();
+      error.kind = ErrorKind::contract;
+      return fail(std::move(error).at(document.place_of(fmt::format("/flags/{}", i))));
     }
 
   std::vector<std::string> names;
@@ -234,15 +236,20 @@ Result<Candidate> candidate_from_files(const std::string& name, SourceTree files
     return std::optional(std::move(bytes));
   };
   candidate.notes = take("NOTES.md").value_or("");
+  if (candidate.sources.contains("kernel.cu") && !candidate.sources.contains("kernel.cpp")) {
+    candidate.language = "cuda";
+    candidate.compiler = "nvcc";
+  }
   if (const auto settings = take("candidate.yaml")) {
     HONE_TRY(const YamlDocument document, parse_yaml(*settings, (folder / "candidate.yaml").string()));
     HONE_CHECK(read_settings(document, candidate));
   }
-  for (const char* needed : {"kernel.cpp", "plan.cpp"})
+  const char* kernel = candidate.is_cuda() ? "kernel.cu" : "kernel.cpp";
+  for (const char* needed : {kernel, "plan.cpp"})
     if (!candidate.sources.contains(needed))
       return fail(make_error(ErrorKind::contract, "candidate {} has no {}", candidate.name, needed)
                       .at({(folder / needed).string()})
-                      .with_hint("a candidate is a folder with kernel.cpp and plan.cpp; docs/candidate.md shows one"));
+                      .with_hint("a candidate is a folder with kernel.cpp (CUDA: kernel.cu) and plan.cpp; docs/candidate.md shows one"));
   candidate.sha256 = hash_of_candidate(candidate);
   return candidate;
 }

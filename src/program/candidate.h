@@ -25,13 +25,14 @@ struct Candidate {
   fs::path path;
   SourceTree sources;                // every file but NOTES.md and candidate.yaml
   std::string sha256;                // of sources, settings and parameter values: what identifies an experiment
-  std::string language = "cpp", compiler = "g++";
+  std::string language = "cpp", compiler = "g++";   // or cuda and nvcc
   std::vector<std::string> flags;
   std::vector<TunableParameter> parameters;
   std::vector<std::string> constraints;      // expressions over parameters
   Parameters values;                         // the frozen configuration; defaults filled in
   std::string notes;                         // NOTES.md
 
+  bool is_cuda() const { return language == "cuda"; }
   // The same candidate with other parameter values (each must be listed). Recomputes sha256.
   Result<Candidate> with(const Parameters& changed) const;
 };
@@ -49,16 +50,15 @@ class Toolchain;
 Result<std::vector<Result<Plan>>> evaluate_plans(const Candidate& candidate, const std::vector<ProblemShape>& problems,
                                                  const Toolchain& toolchain, const Sandbox& sandbox);
 
-// The function that a plan's kernel name means in a shared object: offset from the load address.
-// Kind kernel_name: none (with the nearest name), several (with all), or argument types that do not
-// fit (`args` against the demangled parameter list, after the leading hone::Block const&).
-// The file is hostile input.
+// The function that a plan's kernel name means in a module: a shared object, or a cubin. Kind
+// kernel_name: none (with the nearest name), several (with all), or arguments that do not fit: `args`
+// against the demangled parameter list (on the CPU after the leading hone::Block const&), in a cubin
+// also against the sizes that it records. The file is hostile input.
 struct KernelSymbol {
-  std::uint64_t offset = 0;
-  std::string demangled;
+  std::uint64_t offset = 0;          // shared object: from the load address
+  std::string symbol, demangled;     // symbol: mangled
 };
-Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLaunch& launch,
-                                    const ProblemShape& problem);
+Result<KernelSymbol> resolve_kernel(std::string_view module, const PlanLaunch& launch, const ProblemShape& problem);
 
 }  // namespace hone
 

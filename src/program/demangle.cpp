@@ -295,4 +295,9 @@ std::optional<FunctionName> demangle_function(std::string_view mangled) {
   }
 }
 
+std::string readable_symbol(std::string_view mangled) {
+  const auto name = demangle_function(mangled);
+  return name ? name->text() : std::string(mangled);
+}
+
 }  // namespace hone

@@ -1,39 +1,16 @@
-#include <elf.h>
-
 #include <algorithm>
-#include <cstring>
 
 #include "program/symbol.h"
+#include "toolchain/elf_view.h"
 
 namespace hone {
 namespace {
 
-constexpr std::size_t kMostSymbols = 200'000, kLongestName = 4096, kMostHeaders = 4096;
+constexpr std::size_t kMostSymbols = 200'000, kMostHeaders = 4096;
 
 tl::unexpected<Error> broken(std::string_view why) {
   return fail(make_error(ErrorKind::kernel_name, "the compiled module is not a usable shared object: {}", why));
 }
-
-class Elf {
- public:
-  explicit Elf(std::string_view bytes) : bytes_(bytes) {}
-
-  // A copy of the T at `offset`; false when it lies outside.
-  template <class T>
-  bool read(std::uint64_t offset, T& out) const {
-    if (offset > bytes_.size() || sizeof(T) > bytes_.size() - offset) return false;
-    std::memcpy(&out, bytes_.data() + offset, sizeof(T));
-    return true;
-  }
-  bool range(std::uint64_t offset, std::uint64_t size, std::string_view& out) const {
-    if (offset > bytes_.size() || size > bytes_.size() - offset) return false;
-    out = bytes_.substr(offset, size);
-    return true;
-  }
-
- private:
-  std::string_view bytes_;
-};
 
 struct Segment {
   std::uint64_t begin, end;
@@ -42,7 +19,7 @@ struct Segment {
 }  // namespace
 
 Result<std::vector<ElfFunction>> functions_of(std::string_view bytes) {
-  const Elf elf(bytes);
+  const ElfView elf(bytes);
   Elf64_Ehdr header;
   if (!elf.read(0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return broken("no ELF header");
   if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_ident[EI_DATA] != ELFDATA2LSB || header.e_type != ET_DYN)
@@ -76,14 +53,13 @@ Result<std::vector<ElfFunction>> functions_of(std::string_view bytes) {
       std::memcpy(&symbol, table.data() + at, sizeof symbol);
       if (ELF64_ST_TYPE(symbol.st_info) != STT_FUNC || symbol.st_shndx == SHN_UNDEF || symbol.st_name >= names.size())
         continue;
-      std::string_view name = names.substr(symbol.st_name, kLongestName);
-      const std::size_t end = name.find('\0');
-      if (end == std::string_view::npos || end == 0) continue;
+      const std::string_view name = ElfView::text(names, symbol.st_name);
+      if (name.empty()) continue;
       if (std::none_of(code.begin(), code.end(), [&](const Segment& each) {
             return symbol.st_value >= each.begin && symbol.st_value < each.end;
           }))
         continue;
-      out.push_back({name.substr(0, end), symbol.st_value});
+      out.push_back({name, symbol.st_value});
     }
   }
   auto order = [](const ElfFunction& each) { return std::pair(each.name, each.offset); };

@@ -143,7 +143,7 @@ Result<Artifact> compile_plan(const Candidate& candidate, const Toolchain& toolc
   request.sources = candidate.sources;
   HONE_TRY(request.sources[kMain], read_file(share / "plan_main.cpp"));
   request.entry = kMain;
-  request.compiler = candidate.compiler;
+  request.compiler = candidate.is_cuda() ? "g++" : candidate.compiler;
   request.kind = ArtifactKind::executable;
   request.native = false;
   auto artifact = toolchain.compile(request);

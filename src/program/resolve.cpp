@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "program/candidate.h"
 #include "program/symbol.h"
+#include "toolchain/cubin.h"
 #include "toolchain/kernel_name.h"
 
 namespace hone {
@@ -139,11 +140,37 @@ std::vector<std::string> scalar_types(ArgKind kind) {
   }
 }
 
-std::vector<std::string> element_types(DType dtype) {
+// What the CUDA headers call the element types that C++ has no word for.
+std::string_view cuda_type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return "__half";
+    case DType::bf16: return "__nv_bfloat16";
+    case DType::e4m3: return "__nv_fp8_e4m3";
+    case DType::e5m2: return "__nv_fp8_e5m2";
+    case DType::ue8m0: return "__nv_fp8_e8m0";
+    default: return cpp_type_of(dtype);
+  }
+}
+
+// The first is the one to recommend.
+std::vector<std::string> element_types(DType dtype, bool cuda) {
   std::vector<std::string> out = {cpp_type_of(dtype), "void"};
+  if (cuda) out.insert(out.begin(), std::string(cuda_type_of(dtype)));
   if (dtype == DType::f16) out.push_back("_Float16");
   if (dtype == DType::i64) out.push_back("long long");
   return out;
+}
+
+// A CUtensorMap by value, as its typedef and its struct are called.
+bool is_tensor_map(const std::string& type) { return type == "CUtensorMap_st" || type == "CUtensorMap"; }
+
+// Bytes that a launch puts into the parameter block for an argument.
+std::uint32_t bytes_of(ArgKind kind) {
+  switch (kind) {
+    case ArgKind::tensor_map: return 128;
+    case ArgKind::i32: case ArgKind::u32: case ArgKind::f32: return 4;
+    default: return 8;
+  }
 }
 
 bool holds(const std::vector<std::string>& list, const std::string& text) {
@@ -152,7 +179,7 @@ bool holds(const std::vector<std::string>& list, const std::string& text) {
 
 // `takes` is the kernel's parameter, `position` counts the plan's arguments from 1.
 Result<> check_argument(const PlanLaunch& launch, const PlanArg& arg, const std::string& takes, std::size_t position,
-                        const ProblemShape& problem) {
+                        const ProblemShape& problem, bool cuda) {
   const auto pointer = as_pointer(takes);
   auto refuse = [&](const std::string& gives, const std::string& wanted) {
     return fail(
@@ -165,15 +192,20 @@ Result<> check_argument(const PlanLaunch& launch, const PlanArg& arg, const std:
     if (tensor == problem.tensors.end())
       return fail(name_error(launch, fmt::format("argument {}: no tensor `{}`", position, arg.tensor)));
     const bool input = tensor->role == TensorRole::input;
-    const std::string wanted = fmt::format("{}{}*", input ? "const " : "", cpp_type_of(tensor->dtype));
+    const std::vector<std::string> types = element_types(tensor->dtype, cuda);
+    const std::string wanted = fmt::format("{}{}*", input ? "const " : "", types[0]);
     const std::string gives =
         fmt::format("{} {} of dtype {}", name_of(tensor->role), tensor->name, name_of(tensor->dtype));
     if (!pointer) return refuse(gives, wanted);
-    if (!holds(element_types(tensor->dtype), pointer->target)) return refuse(gives + ": wrong dtype", wanted);
+    if (!holds(types, pointer->target)) return refuse(gives + ": wrong dtype", wanted);
     if (input && !pointer->constant)
       return fail(name_error(launch, fmt::format("argument {}: input {} is passed as a pointer to non-const ({})",
                                                  position, tensor->name, takes))
                       .with_hint(fmt::format("declare the parameter {}", wanted)));
+    return {};
+  }
+  if (arg.kind == ArgKind::tensor_map && cuda) {
+    if (!is_tensor_map(takes)) return refuse("a tensor map", "`const __grid_constant__ CUtensorMap`");
     return {};
   }
   if (arg.kind == ArgKind::workspace || arg.kind == ArgKind::tensor_map) {
@@ -187,26 +219,40 @@ Result<> check_argument(const PlanLaunch& launch, const PlanArg& arg, const std:
                   .with_hint(fmt::format("declare the parameter {}, or cast the value in the plan", types[0])));
 }
 
-Result<> check_arguments(const PlanLaunch& launch, const FunctionName& function, const ProblemShape& problem) {
-  if (function.parameters.empty() || function.parameters[0] != kBlock)
+// `cubin` is null for a shared object, whose kernels take the block before the plan's arguments.
+Result<> check_arguments(const PlanLaunch& launch, const FunctionName& function, const ProblemShape& problem, const CubinKernel* cubin) {
+  if (cubin == nullptr && (function.parameters.empty() || function.parameters[0] != kBlock))
     return fail(
         name_error(launch, fmt::format("its first parameter must be `const hone::Block&`; it is {}", function.text())));
-  const std::size_t takes = function.parameters.size() - 1;
+  const std::size_t first = cubin == nullptr ? 1 : 0, takes = function.parameters.size() - first;
   if (takes != launch.args.size())
-    return fail(name_error(launch, fmt::format("it takes {} argument{} after the block, the plan gives {}", takes,
-                                               takes == 1 ? "" : "s", launch.args.size()))
+    return fail(name_error(launch, fmt::format("it takes {} argument{}{}, the plan gives {}", takes, takes == 1 ? "" : "s",
+                                               cubin == nullptr ? " after the block" : "", launch.args.size()))
+                    .with_note("it is " + function.text()));
+  if (cubin != nullptr && cubin->parameters.size() != takes)
+    return fail(name_error(launch, fmt::format("its name says {} parameters, the cubin {}", takes, cubin->parameters.size()))
                     .with_note("it is " + function.text()));
   for (std::size_t i = 0; i < takes; ++i) {
-    auto checked = check_argument(launch, launch.args[i], function.parameters[i + 1], i + 1, problem);
+    auto checked = check_argument(launch, launch.args[i], function.parameters[i + first], i + 1, problem, cubin != nullptr);
     if (!checked) return fail(std::move(checked).error().with_note("it is " + function.text()));
+    if (cubin != nullptr && cubin->parameters[i].bytes != bytes_of(launch.args[i].kind))
+      return fail(name_error(launch, fmt::format("argument {}: the kernel takes {} bytes, the plan gives {}", i + 1, cubin->parameters[i].bytes,
+                                                 bytes_of(launch.args[i].kind)))
+                      .with_note("it is " + function.text()));
   }
   return {};
 }
 
+// A function that a plan may mean: of a shared object, or a kernel of a cubin.
+struct ModuleFunction {
+  std::string_view symbol;
+  std::uint64_t offset = 0;
+  const CubinKernel* cubin = nullptr;
+};
+
 }  // namespace
 
-Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLaunch& launch,
-                                    const ProblemShape& problem) {
+Result<KernelSymbol> resolve_kernel(std::string_view module, const PlanLaunch& launch, const ProblemShape& problem) {
   HONE_CHECK(check_kernel_name(launch.kernel));
   KernelName wanted = split_kernel_name(launch.kernel);
   if (wanted.qualified.starts_with("::")) wanted.qualified.erase(0, 2);
@@ -215,42 +261,52 @@ Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLa
   const std::string base =
       wanted.qualified.substr(wanted.qualified.rfind(':') == std::string::npos ? 0 : wanted.qualified.rfind(':') + 1);
 
-  HONE_TRY(const auto functions, functions_of(shared_object));
+  const bool cuda = is_cubin(module);
+  std::vector<CubinKernel> kernels;
+  std::vector<ModuleFunction> functions;
+  if (cuda) {
+    HONE_TRY(kernels, kernels_of_cubin(module));
+    for (const CubinKernel& kernel : kernels) functions.push_back({kernel.symbol, 0, &kernel});
+  } else {
+    HONE_TRY(const auto found, functions_of(module));
+    for (const ElfFunction& function : found) functions.push_back({function.name, function.offset, nullptr});
+  }
   struct Found {
     FunctionName name;
-    std::uint64_t offset;
+    ModuleFunction function;
   };
   std::vector<Found> exact, loose;
   std::set<std::string> others, siblings;  // names of kernels, for the hint; those of the same template
   bool c_linkage = false;
   std::string unread;
   std::size_t demangled = 0;
-  for (const ElfFunction& function : functions) {
-    c_linkage = c_linkage || function.name == wanted.qualified;
-    const bool named = function.name.find(base) != std::string_view::npos;
-    if (!function.name.starts_with("_Z") || (!named && function.name.find("4hone5Block") == std::string_view::npos))
+  for (const ModuleFunction& function : functions) {
+    c_linkage = c_linkage || function.symbol == wanted.qualified;
+    const bool named = function.symbol.find(base) != std::string_view::npos;
+    if (!function.symbol.starts_with("_Z") || (!named && !cuda && function.symbol.find("4hone5Block") == std::string_view::npos))
       continue;
     if (++demangled > kMostDemangled)
       return fail(name_error(
           launch, fmt::format("the module holds more than {} functions that could be meant", kMostDemangled)));
-    auto name = demangle_function(function.name);
+    auto name = demangle_function(function.symbol);
     if (!name) {
-      if (named && function.name.find('.') == std::string_view::npos) unread = function.name.substr(0, 200);
+      if (named && function.symbol.find('.') == std::string_view::npos) unread = function.symbol.substr(0, 200);
       continue;
     }
     const Match how = match(wanted, arguments, *name);
     if (how == Match::none) {
       auto& list = name->qualified == wanted.qualified ? siblings : others;
-      if (!name->parameters.empty() && name->parameters[0] == kBlock && list.size() < 256)
+      const bool kernel = cuda || (!name->parameters.empty() && name->parameters[0] == kBlock);
+      if (kernel && list.size() < 256)
         list.insert(name->is_template ? fmt::format("{}<{}>", name->qualified, fmt::join(name->arguments, ", "))
                                       : name->qualified);
       continue;
     }
     auto& list = how == Match::exact ? exact : loose;
     if (std::none_of(list.begin(), list.end(), [&](const Found& each) {
-          return each.offset == function.offset && each.name.text() == name->text();
+          return each.function.offset == function.offset && each.name.text() == name->text();
         }))
-      list.push_back({*std::move(name), function.offset});
+      list.push_back({*std::move(name), function});
   }
 
   const std::vector<Found>& found = exact.empty() ? loose : exact;
@@ -277,8 +333,9 @@ Result<KernelSymbol> resolve_kernel(std::string_view shared_object, const PlanLa
     if (!unread.empty()) error.notes.push_back(fmt::format("a function whose name Hone cannot read: {}", unread));
     return fail(std::move(error));
   }
-  HONE_CHECK(check_arguments(launch, found[0].name, problem));
-  return KernelSymbol{found[0].offset, found[0].name.text()};
+  const Found& one = found[0];
+  HONE_CHECK(check_arguments(launch, one.name, problem, one.function.cubin));
+  return KernelSymbol{one.function.offset, std::string(one.function.symbol), one.name.text()};
 }
 
 }  // namespace hone

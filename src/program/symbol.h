@@ -40,6 +40,9 @@ struct FunctionName {
 // more than 8 KiB is refused.
 std::optional<FunctionName> demangle_function(std::string_view mangled);
 
+// A kernel's name for people: demangled where Hone can, else the symbol itself.
+std::string readable_symbol(std::string_view mangled);
+
 }  // namespace hone
 
 #endif

@@ -14,9 +14,10 @@
 namespace hone {
 namespace {
 
-constexpr std::string_view kSchema = "hone.artifact/1";
+constexpr std::string_view kSchema = "hone.artifact/2";
 constexpr std::size_t kLargestArtifact = std::size_t{256} << 20;
 constexpr std::size_t kMostHeaders = 4096;
+constexpr std::string_view kPtx = "kernel.ptx";
 
 // Size and time of a header: enough to see a package upgrade.
 std::string stamp_of(const std::string& path) {
@@ -48,6 +49,13 @@ std::optional<Artifact> ArtifactCache::find(const std::string& key) const {
     artifact.command = meta.at("command").get<std::vector<std::string>>();
     artifact.log = meta.at("log").get<std::string>();
     artifact.seconds = meta.at("seconds").get<double>();
+    artifact.resources = meta.at("resources").get<std::vector<KernelResources>>();
+    artifact.warnings = meta.at("warnings").get<std::vector<std::string>>();
+    if (const std::string ptx_sha256 = meta.at("ptx_sha256").get<std::string>(); !ptx_sha256.empty()) {
+      artifact.ptx = folder / kPtx;
+      const auto ptx = read_file(artifact.ptx, kLargestArtifact);
+      if (!ptx || sha256(*ptx) != ptx_sha256) return std::nullopt;
+    }
     for (const auto& [path, stamp] : meta.at("headers").items())
       if (stamp_of(path) != stamp.get<std::string>()) return std::nullopt;
   } catch (const nlohmann::json::exception&) {
@@ -87,28 +95,33 @@ void ArtifactCache::sweep(const std::string& own_key) const {
 }
 
 Result<Artifact> ArtifactCache::publish(const std::string& key, const fs::path& scratch, Artifact artifact,
-                                        ArtifactKind kind, std::string_view bytes,
-                                        const std::vector<std::string>& headers) const {
+                                        const Product& product, const std::vector<std::string>& headers) const {
   const fs::path made = scratch / "entry", place = entry(key);
-  const std::string file = kind == ArtifactKind::shared_object ? "kernel.so" : "program";
+  const std::string file = product.kind == ArtifactKind::shared_object ? "kernel.so" : product.kind == ArtifactKind::cubin ? "kernel.cubin" : "program";
+  const bool with_ptx = product.kind == ArtifactKind::cubin;
   artifact.key = key;
-  artifact.sha256 = sha256(bytes);
+  artifact.sha256 = sha256(product.bytes);
   artifact.path = place / file;
+  if (with_ptx) artifact.ptx = place / kPtx;
   nlohmann::json stamps = nlohmann::json::object();
   for (const std::string& header : headers) stamps[header] = stamp_of(header);
   const nlohmann::json meta = {{"schema", kSchema},
                                {"key", key},
                                {"file", file},
-                               {"bytes", bytes.size()},
+                               {"bytes", product.bytes.size()},
                                {"sha256", artifact.sha256},
                                {"compiler", artifact.compiler},
                                {"command", artifact.command},
                                {"log", artifact.log},
                                {"seconds", artifact.seconds},
+                               {"resources", artifact.resources},
+                               {"warnings", artifact.warnings},
+                               {"ptx_sha256", with_ptx ? sha256(product.ptx) : ""},
                                {"headers", stamps}};
   HONE_CHECK(make_dirs(made));
   HONE_CHECK(make_dirs(place.parent_path()));
-  HONE_CHECK(write_file_atomic(made / file, bytes, kind == ArtifactKind::executable ? 0555 : 0444));
+  HONE_CHECK(write_file_atomic(made / file, product.bytes, product.kind == ArtifactKind::executable ? 0555 : 0444));
+  if (with_ptx) HONE_CHECK(write_file_atomic(made / kPtx, product.ptx, 0444));
   HONE_CHECK(
       write_file_atomic(made / "meta.json", meta.dump(1, ' ', false, nlohmann::json::error_handler_t::replace), 0444));
   // What may lie there is broken or stale (find() said so under the lock); a rename replaces only empty folders.

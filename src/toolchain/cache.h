@@ -1,4 +1,5 @@
-// Compiled artifacts by content: <cache>/artifacts/<kk>/<key>/{artifact,meta.json}.
+// Compiled artifacts by content: <cache>/artifacts/<kk>/<key>/{artifact,meta.json}, with a
+// cubin its PTX.
 //
 // An entry appears by one rename of a folder whose files are synced, so a reader sees a whole entry
 // or none. The key's lock (flock) is held from the second look to the rename: one compile of a key
@@ -28,10 +29,14 @@ class ArtifactCache {
   Result<FileLock> lock(const std::string& key) const;
   // The caller holds the key's lock for the two below. `scratch` begins empty.
   Result<fs::path> scratch(const std::string& key) const;
-  // Moves `bytes` into place. `artifact` gets path, sha256 and key. `headers` are files of the
+  struct Product {
+    ArtifactKind kind;
+    std::string_view bytes, ptx;   // ptx: with a cubin
+  };
+  // Moves the product into place. `artifact` gets path, ptx, sha256 and key. `headers` are files of the
   // system that were read.
-  Result<Artifact> publish(const std::string& key, const fs::path& scratch, Artifact artifact, ArtifactKind kind,
-                           std::string_view bytes, const std::vector<std::string>& headers) const;
+  Result<Artifact> publish(const std::string& key, const fs::path& scratch, Artifact artifact, const Product& product,
+                           const std::vector<std::string>& headers) const;
   // Removes abandoned scratch folders of other keys.
   void sweep(const std::string& own_key) const;
 

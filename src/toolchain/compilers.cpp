@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -20,23 +21,17 @@ std::string path_of(const std::string& name) {
   return "";
 }
 
-}  // namespace
-
-Result<Compiler> find_compiler(const std::string& name) {
-  if (name != "g++" && name != "clang++")
-    return fail(make_error(ErrorKind::no_compiler, "{} is not a compiler that Hone knows", name)
-                    .with_hint("use g++ or clang++"));
-  const std::string path = path_of(name);
+// Path, size and time of a file; empty when it is not there.
+std::string stamp_of(const std::string& path) {
   struct stat info = {};
-  if (path.empty() || ::stat(path.c_str(), &info) != 0)
-    return fail(
-        make_error(ErrorKind::no_compiler, "{} was not found in /usr/bin or /usr/local/bin", name)
-            .with_hint(name == "g++" ? "install it: apt-get install g++" : "install it: apt-get install clang"));
-  const std::string stamp =
-      fmt::format("{}\n{}\n{}.{:09}", path, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+  if (::stat(path.c_str(), &info) != 0) return "";
+  return fmt::format("{}\n{}\n{}.{:09}\n", path, info.st_size, info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
+}
 
+// What a compiler says of itself, remembered by its stamp.
+Result<std::string> version_text(const std::string& path, const std::string& stamp) {
   static std::mutex mutex;
-  static std::map<std::string, Compiler> known;   // by stamp
+  static std::map<std::string, std::string> known;
   const std::lock_guard lock(mutex);
   if (const auto it = known.find(stamp); it != known.end()) return it->second;
   ProcessSpec spec;
@@ -44,15 +39,73 @@ Result<Compiler> find_compiler(const std::string& name) {
   spec.env = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
   spec.timeout_s = 20;
   HONE_TRY(const ProcessOutcome outcome, run_process(spec));
-  const std::string line = outcome.out.substr(0, outcome.out.find('\n'));
+  if (!outcome.ok() || outcome.out.empty())
+    return fail(make_error(ErrorKind::no_compiler, "{} --version failed", path).with_note(outcome.err.substr(0, 400)));
+  return known[stamp] = outcome.out;
+}
+
+Result<Compiler> find_host_compiler(const std::string& name) {
+  const std::string path = path_of(name), stamp = path.empty() ? "" : stamp_of(path);
+  if (stamp.empty())
+    return fail(
+        make_error(ErrorKind::no_compiler, "{} was not found in /usr/bin or /usr/local/bin", name)
+            .with_hint(name == "g++" ? "install it: apt-get install g++" : "install it: apt-get install clang"));
+  HONE_TRY(const std::string text, version_text(path, stamp));
+  const std::string line = text.substr(0, text.find('\n'));
   // "g++ (Debian 12.2.0-14+deb12u1) 12.2.0", "Debian clang version 14.0.6"
   std::istringstream words(line);
   std::string version;
   for (std::string word; words >> word;)
     if (word[0] >= '0' && word[0] <= '9') version = word;
-  if (!outcome.ok() || version.empty())
-    return fail(make_error(ErrorKind::no_compiler, "{} --version failed", path).with_note(outcome.err.substr(0, 400)));
-  return known[stamp] = Compiler{{name, path, version}, line + "\n" + stamp};
+  if (version.empty()) return fail(make_error(ErrorKind::no_compiler, "{} --version says no version", path));
+  return Compiler{{name, path, version, "", "system"}, line + "\n" + stamp};
+}
+
+struct Toolkit {
+  fs::path root;
+  std::string source;
+};
+
+Result<Toolkit> find_toolkit() {
+  std::error_code code;
+  const auto holds_nvcc = [&](const fs::path& root) { return ::access((root / "bin/nvcc").c_str(), X_OK) == 0; };
+  if (const char* root = std::getenv("HONE_CUDA"); root != nullptr && *root != '\0') {
+    if (holds_nvcc(root)) return Toolkit{fs::canonical(root, code), "HONE_CUDA"};
+    return fail(make_error(ErrorKind::no_compiler, "HONE_CUDA is {}, where no bin/nvcc is", root)
+                    .with_hint("name the root of a CUDA toolkit, or unset HONE_CUDA"));
+  }
+  if (const fs::path root = data_dir() / "toolchain/cuda"; holds_nvcc(root)) return Toolkit{fs::canonical(root, code), "hone toolchain add cuda"};
+  if (holds_nvcc("/usr/local/cuda")) return Toolkit{fs::canonical("/usr/local/cuda", code), "/usr/local/cuda"};
+  if (const std::string path = find_program("nvcc"); !path.empty())
+    return Toolkit{fs::canonical(path, code).parent_path().parent_path(), "PATH"};
+  return fail(make_error(ErrorKind::no_compiler, "nvcc was not found: HONE_CUDA is unset, and there is none in {}, /usr/local/cuda or PATH",
+                         (data_dir() / "toolchain/cuda").string())
+                  .with_hint("`hone toolchain add cuda` fetches one (no GPU needed)"));
+}
+
+Result<Compiler> find_nvcc() {
+  HONE_TRY(const Toolkit toolkit, find_toolkit());
+  HONE_TRY(const Compiler host, find_host_compiler("g++"));   // nvcc preprocesses with it
+  const std::string root = toolkit.root.string(), path = root + "/bin/nvcc";
+  const std::string stamp = stamp_of(path);
+  HONE_TRY(const std::string text, version_text(path, stamp));
+  // "Cuda compilation tools, release 13.0, V13.0.88"
+  const std::size_t at = text.find(", V");
+  const std::string version = at == std::string::npos ? "" : text.substr(at + 3, text.find_first_not_of("0123456789.", at + 3) - at - 3);
+  if (version.empty()) return fail(make_error(ErrorKind::no_compiler, "{} --version says no version", path));
+  Compiler out{{"nvcc", path, version, root, toolkit.source}, text + stamp + stamp_of(root + "/bin/ptxas") + stamp_of(root + "/nvvm/bin/cicc") + host.identity};
+  for (const char* folder : {"/lib64", "/lib", "/targets/x86_64-linux/lib", "/targets/sbsa-linux/lib"})
+    out.static_runtime = out.static_runtime || ::access((root + folder + "/libcudart_static.a").c_str(), R_OK) == 0;
+  return out;
+}
+
+}  // namespace
+
+Result<Compiler> find_compiler(const std::string& name) {
+  if (name == "nvcc") return find_nvcc();
+  if (name == "g++" || name == "clang++") return find_host_compiler(name);
+  return fail(make_error(ErrorKind::no_compiler, "{} is not a compiler that Hone knows", name)
+                  .with_hint("use g++, clang++ or nvcc"));
 }
 
 const std::string& native_target() {
@@ -71,6 +124,11 @@ const std::string& native_target() {
     return hash.hex();
   }();
   return target;
+}
+
+Result<CompilerInfo> Toolchain::compiler(const std::string& name) {
+  HONE_TRY(Compiler found, find_compiler(name));
+  return std::move(found.info);
 }
 
 std::vector<CompilerInfo> Toolchain::compilers() {

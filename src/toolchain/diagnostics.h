@@ -1,4 +1,4 @@
-// What a compiler said, as a located error. Compiler output is hostile input: a candidate writes
+// What a compiler said, as a located error: g++, clang++, nvcc's front end and ptxas. Compiler output is hostile input: a candidate writes
 // into it with #pragma message, #error and file names of #line.
 #ifndef HONE_TOOLCHAIN_DIAGNOSTICS_H
 #define HONE_TOOLCHAIN_DIAGNOSTICS_H
@@ -21,6 +21,7 @@ struct CompilerMessages {
   std::vector<std::string> strip;     // folder prefixes, with "/" at the end, that a candidate does not know
   std::vector<std::string> kernels;   // CompileRequest::instantiate
   std::string entry;                  // "kernel.cpp"
+  std::string ptx = {};               // what ptxas was given: its line numbers become places of the source
 };
 
 // Kind compile at the first error, or kernel_name when that lies in the generated part. At most 20

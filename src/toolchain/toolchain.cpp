@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <fstream>
 
@@ -11,27 +12,32 @@
 #include "base/text.h"
 #include "toolchain/cache.h"
 #include "toolchain/compilers.h"
+#include "toolchain/cubin.h"
 #include "toolchain/diagnostics.h"
 #include "toolchain/kernel_name.h"
+#include "toolchain/recipe.h"
 
 namespace hone {
 namespace {
 
-constexpr std::string_view kKeyVersion = "hone.artifact.key/1";   // a change of flags or layout below changes this
+constexpr std::string_view kKeyVersion = "hone.artifact.key/2";   // a change of flags or layout below changes this
 constexpr std::size_t kKeptOutput = std::size_t{256} << 10;
 constexpr std::size_t kFlood = std::size_t{8} << 20;
+constexpr std::uintmax_t kRoom = std::uintmax_t{64} << 20;   // a disk with this much left is not full
 constexpr std::size_t kLargestArtifact = std::size_t{256} << 20;
-
-// Where a compile's folders lie for the compiler: in the jail, or on the host when the sandbox is off.
-struct Layout {
-  std::string src, include, out;
-};
 
 bool is_identifier(std::string_view name) {
   if (name.empty() || name.size() > 128 || (name[0] >= '0' && name[0] <= '9')) return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
   });
+}
+
+bool is_architecture(std::string_view name) {
+  if (!name.starts_with("sm_") || name.size() > 8) return false;
+  name.remove_prefix(3);
+  if (name.ends_with('a') || name.ends_with('f')) name.remove_suffix(1);
+  return name.size() >= 2 && std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 Result<> check_request(const CompileRequest& request) {
@@ -48,54 +54,18 @@ Result<> check_request(const CompileRequest& request) {
       return fail(ErrorKind::contract, "the value of macro {} is too long or holds a line break", name);
   }
   for (const std::string& kernel : request.instantiate) HONE_CHECK(check_kernel_name(kernel));
+  const bool cuda = request.compiler == "nvcc";
+  if (cuda && !is_architecture(request.architecture))
+    return fail(make_error(ErrorKind::contract, "`{}` is no GPU architecture", request.architecture).with_hint("name one such as sm_90a"));
+  // What nvcc makes of a candidate's host code would run beside the device: device code only.
+  const bool cubin = request.kind == ArtifactKind::cubin;
+  if (cuda ? request.kind == ArtifactKind::executable || (!request.trusted && !cubin) : cubin)
+    return fail(ErrorKind::internal, "{} does not make such an artifact of {}", request.compiler, request.entry);
   if (request.trusted) return {};
   if (!request.link.empty())
     return fail(ErrorKind::forbidden, "a candidate cannot link libraries ({})", request.link[0]);
-  const auto& allowed = Toolchain::allowed_flags();
-  for (const std::string& flag : request.flags)
-    if (std::find(allowed.begin(), allowed.end(), flag) == allowed.end()) {
-      const std::string near = nearest(flag, allowed);
-      return fail(make_error(ErrorKind::forbidden, "compiler flag {} is not allowed", flag)
-                      .with_hint(near.empty() ? "docs/candidate.md lists the allowed flags"
-                                              : fmt::format("did you mean {}?", near)));
-    }
+  for (const std::string& flag : request.flags) HONE_CHECK(check_flag(request.compiler, flag));
   return {};
-}
-
-// The flags of the two steps. Linking is a step of its own, without the candidate's flags: g++ and
-// clang++ answer -ffast-math and -Ofast at link time with crtfastmath.o, whose constructor turns
-// on flush-to-zero for the process that loads the object, the runner: denormals would vanish for
-// code that never asked for it.
-std::vector<std::string> compile_flags(const CompileRequest& request, const Compiler& compiler) {
-  std::vector<std::string> flags = {"-std=c++20", request.native ? "-O3" : "-O1"};
-  if (request.native) flags.insert(flags.end(), {"-march=native", "-fno-semantic-interposition"});
-  if (request.kind == ArtifactKind::shared_object) flags.insert(flags.end(), {"-g1", "-fPIC"});
-  flags.insert(flags.end(), {"-pipe", "-ftemplate-depth=900"});
-  if (compiler.is_clang())
-    flags.insert(flags.end(), {"-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=20"});
-  else
-    flags.insert(flags.end(),
-                 {"-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-fmax-errors=20", "-frandom-seed=hone"});
-  for (const auto& [name, value] : request.defines) flags.push_back("-D" + name + "=" + value);
-  flags.insert(flags.end(), request.flags.begin(), request.flags.end());
-  return flags;
-}
-
-std::vector<std::string> link_flags(const CompileRequest& request) {
-  // now: no lazy binding inside a timed call. defs: an undefined function is an error here, with its place.
-  if (request.kind == ArtifactKind::executable) return {"-static", "-s"};
-  std::vector<std::string> flags = {"-shared", "-static-libstdc++", "-static-libgcc", "-Wl,-z,defs,-z,now",
-                                    "-Wl,--exclude-libs,ALL"};
-  flags.insert(flags.end(), request.link.begin(), request.link.end());
-  return flags;
-}
-
-// Takes the address of each kernel after the source, so that templates exist in the object.
-std::string instantiating_source(const CompileRequest& request) {
-  std::string text = fmt::format("#include \"{}\"\n#line 1 \"{}\"\n", request.entry, kKernelNames);
-  for (std::size_t i = 0; i < request.instantiate.size(); ++i)
-    text += fmt::format("[[gnu::used]] static auto* const hone_kernel_{} = &{};\n", i, request.instantiate[i]);
-  return text;
 }
 
 bool mentions(std::string_view text, std::initializer_list<std::string_view> words) {
@@ -112,6 +82,13 @@ Result<> write_scratch(const fs::path& path, std::string_view bytes) {
   file.close();
   if (file) return {};
   return fail(io_error("write", path, errno != 0 ? errno : EIO));
+}
+
+// PTX names source files by absolute paths, and nvcc has no -ffile-prefix-map.
+Result<> rename_folder(const fs::path& file, const std::string& from, const std::string& to) {
+  HONE_TRY(std::string text, read_file(file, kLargestArtifact));
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  return write_scratch(file, text);
 }
 
 struct StepResult {
@@ -138,8 +115,15 @@ Result<> step_error(const StepResult& step, const CompileRequest& request, const
                     .at({request.entry})
                     .with_hint("fewer template instantiations or less unrolling compile faster"));
   if (outcome.ok()) return {};
-  if (mentions(text, {"No space left on device", "Disk quota exceeded"}))
+  if (mentions(text, {"No space left on device", "Disk quota exceeded"})) {
+    // A jail's /tmp is small: there it is the source that grew, and no disk is full.
+    std::error_code code;
+    if (const fs::space_info space = fs::space(out, code); !code && space.available > kRoom)
+      return fail(make_error(ErrorKind::output_limit, "the compiler's temporary files for {} are too large", request.entry)
+                      .at({request.entry})
+                      .with_hint("the source grows too much when macros are expanded"));
     return fail(io_error("write the compiler's output to", out, ENOSPC));
+  }
   if (mentions(text, {"out of memory", "virtual memory exhausted", "Cannot allocate memory", "std::bad_alloc",
                       "Killed signal terminated program"}) ||
       outcome.signal == SIGKILL)
@@ -156,63 +140,14 @@ Result<> step_error(const StepResult& step, const CompileRequest& request, const
 
 }  // namespace
 
+std::string_view name_of(ArtifactKind kind) {
+  return std::array<std::string_view, 3>{"shared_object", "executable", "cubin"}[static_cast<std::size_t>(kind)];
+}
+
 std::string hash_of(const SourceTree& sources) {
   FieldHash hash;
   for (const auto& [path, bytes] : sources) hash.add(path).add(bytes);
   return hash.hex();
-}
-
-const std::vector<std::string>& Toolchain::allowed_flags() {
-  static const std::vector<std::string> flags = {"-O1",
-                                                 "-O2",
-                                                 "-O3",
-                                                 "-Ofast",
-                                                 "-ffast-math",
-                                                 "-fno-fast-math",
-                                                 "-fno-math-errno",
-                                                 "-fno-trapping-math",
-                                                 "-fno-signed-zeros",
-                                                 "-fassociative-math",
-                                                 "-freciprocal-math",
-                                                 "-ffinite-math-only",
-                                                 "-funsafe-math-optimizations",
-                                                 "-ffp-contract=fast",
-                                                 "-ffp-contract=off",
-                                                 "-funroll-loops",
-                                                 "-fno-unroll-loops",
-                                                 "-ftree-vectorize",
-                                                 "-fno-tree-vectorize",
-                                                 "-fno-tree-slp-vectorize",
-                                                 "-fvect-cost-model=unlimited",
-                                                 "-fvect-cost-model=dynamic",
-                                                 "-mprefer-vector-width=128",
-                                                 "-mprefer-vector-width=256",
-                                                 "-mprefer-vector-width=512",
-                                                 "-mavx2",
-                                                 "-mfma",
-                                                 "-mno-avx512f",
-                                                 "-fomit-frame-pointer",
-                                                 "-fno-exceptions",
-                                                 "-fno-rtti",
-                                                 "-fstrict-aliasing",
-                                                 "-fno-strict-aliasing",
-                                                 "-fwrapv",
-                                                 "-fno-schedule-insns",
-                                                 "-fschedule-insns",
-                                                 "-fno-schedule-insns2",
-                                                 "-fno-ivopts",
-                                                 "-fno-prefetch-loop-arrays",
-                                                 "-fprefetch-loop-arrays",
-                                                 "-finline-functions",
-                                                 "-fno-inline",
-                                                 "-falign-loops=32",
-                                                 "-falign-loops=64",
-                                                 "-fno-peel-loops",
-                                                 "-fgcse-las",
-                                                 "-fipa-pta",
-                                                 "-Wall",
-                                                 "-Wextra"};
-  return flags;
 }
 
 Result<Toolchain> Toolchain::create(const Sandbox& sandbox, const fs::path& cache, const fs::path& include_dir) {
@@ -230,19 +165,21 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
   HONE_CHECK(check_request(request));
   HONE_TRY(const Compiler compiler, find_compiler(request.compiler));
   HONE_TRY(const SourceTree headers, read_tree(include_dir_));
-  const std::vector<std::string> flags = compile_flags(request, compiler), linking = link_flags(request);
   const ArtifactCache cache(cache_);
+  // What the compiler is told in a jail: outside one only folders differ.
+  const Layout inside = {"/hone/src", "/hone/include", "/hone/out", compiler.in_system() ? compiler.info.root : "/hone/cuda", true};
 
   FieldHash hash;
   hash.add(kKeyVersion).add(compiler.identity).add(hash_of(headers)).add(hash_of(request.sources)).add(request.entry);
   // What was compiled without isolation is not served where isolation is asked for.
   hash.add(sandbox_->mode() == SandboxMode::on ? "jailed" : "open");
-  hash.add(request.native ? native_target() : "portable")
-      .add(request.kind == ArtifactKind::executable ? "executable" : "shared_object");
-  for (const auto* list : {&flags, &linking, &request.instantiate}) {
-    hash.add(std::to_string(list->size()));
-    for (const std::string& each : *list) hash.add(each);
-  }
+  hash.add(request.native && !compiler.is_nvcc() ? native_target() : "portable").add(name_of(request.kind));
+  auto add_all = [&](const std::vector<std::string>& list) {
+    hash.add(std::to_string(list.size()));
+    for (const std::string& each : list) hash.add(each);
+  };
+  add_all(request.instantiate);
+  for (const auto& step : recipe_of(request, compiler, inside).steps) add_all(step);
   const std::string key = hash.hex();
 
   if (auto hit = cache.find(key)) return *std::move(hit);
@@ -259,17 +196,13 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
   const fs::path src = scratch / "src", out = scratch / "out";
   for (const auto& [path, bytes] : request.sources) HONE_CHECK(write_scratch(src / path, bytes));
   HONE_CHECK(make_dirs(out));
-  std::string unit = request.entry;
-  if (!request.instantiate.empty()) {
-    unit = std::string(kGenerated) + "instantiate.cpp";
-    HONE_CHECK(write_scratch(src / unit, instantiating_source(request)));
-  }
-  const Layout inside = {"/hone/src", "/hone/include", "/hone/out"};
-  const Layout at = jailed ? inside : Layout{src.string(), include_dir_.string(), out.string()};
+  if (!request.instantiate.empty()) HONE_CHECK(write_scratch(src / unit_of(request), instantiating_source(request)));
+  const Layout at = jailed ? inside : Layout{src.string(), include_dir_.string(), out.string(), compiler.info.root, false};
 
   JailSpec jail;
   jail.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=/tmp", "HOME=/tmp", "SOURCE_DATE_EPOCH=0"};
   if (jailed) jail.mounts = {{src, at.src, false}, {include_dir_, at.include, false}, {out, at.out, true}};
+  if (jailed && !compiler.in_system()) jail.mounts.push_back({compiler.info.root, at.toolkit, false});
   jail.cwd = at.src;
   jail.policy = SyscallPolicy::tools;
   jail.limits.memory_bytes = request.memory_bytes;
@@ -277,38 +210,46 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
   jail.limits.output_bytes = kKeptOutput;
 
   const double start = now_s();
-  auto run_step = [&](std::vector<std::string> argv) -> Result<StepResult> {
+  auto run_step = [&](const std::vector<std::string>& argv) -> Result<StepResult> {
     const double left = request.timeout_s - (now_s() - start);
     jail.limits.cpu_s = jail.limits.wall_s = std::max(left, 0.1);
-    jail.argv = std::move(argv);
+    jail.argv = argv;
     HONE_TRY(ProcessOutcome outcome, sandbox_->run(jail));
     StepResult step{std::move(outcome), {}};
     step.messages = {step.outcome.err + step.outcome.out,
                      {at.src + "/", at.include + "/", at.out + "/"},
                      request.instantiate,
-                     request.entry};
+                     request.entry,
+                     {}};
+    // The assembler's messages name lines of PTX, which name lines of the source.
+    if (!step.outcome.ok() && request.kind == ArtifactKind::cubin)
+      if (auto ptx = read_file(out / "unit.ptx", kLargestArtifact)) step.messages.ptx = *std::move(ptx);
     HONE_CHECK(step_error(step, request, out));
+    if (!jailed && request.kind == ArtifactKind::cubin) HONE_CHECK(rename_folder(out / "unit.ptx", at.src, inside.src));
     return step;
   };
 
-  std::vector<std::string> argv = {compiler.info.path, "-c",      unit,  "-o",
-                                   at.out + "/unit.o", "-MD",     "-MF", at.out + "/unit.d",
-                                   "-I" + at.include,  "-iquote", at.src};
-  if (!jailed)
-    argv.insert(argv.end(), {"-ffile-prefix-map=" + at.src + "=" + inside.src,
-                             "-ffile-prefix-map=" + at.include + "=" + inside.include});
-  argv.insert(argv.end(), flags.begin(), flags.end());
-  HONE_TRY(const StepResult compiled, run_step(argv));
-  std::vector<std::string> link = {compiler.info.path, at.out + "/unit.o", "-o", at.out + "/artifact"};
-  link.insert(link.end(), linking.begin(), linking.end());
-  HONE_TRY(const StepResult linked, run_step(link));
-
   Artifact artifact;
   artifact.compiler = compiler.info.name + " " + compiler.info.version;
-  artifact.command = argv;
-  artifact.command.insert(artifact.command.end(), {"&&"});
-  artifact.command.insert(artifact.command.end(), link.begin(), link.end());
-  artifact.log = readable_log(compiled.messages) + readable_log(linked.messages);
+  const Recipe recipe = recipe_of(request, compiler, at);
+  for (const std::vector<std::string>& argv : recipe.steps) {
+    const bool assembles = recipe.assembles && &argv == &recipe.steps.back();
+    if (assembles && jailed) {
+      // ptxas writes the time of every source file that it can see into the line table.
+      std::erase_if(jail.mounts, [&](const JailMount& each) { return each.inside == at.src || each.inside == at.include; });
+      jail.cwd = at.out;
+    }
+    if (!artifact.command.empty()) artifact.command.emplace_back("&&");
+    artifact.command.insert(artifact.command.end(), argv.begin(), argv.end());
+    HONE_TRY(const StepResult step, run_step(argv));
+    if (assembles) {
+      AssemblerReport report = read_assembler_report(step.messages.text);
+      artifact.resources = std::move(report.kernels);
+      artifact.warnings = std::move(report.warnings);
+    } else {
+      artifact.log += readable_log(step.messages);
+    }
+  }
   artifact.seconds = now_s() - start;
   std::error_code code;
   for (const char* file : {"artifact", "unit.d"})
@@ -317,11 +258,24 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
           make_error(ErrorKind::compile, "the compiler left no {} for {}", file, request.entry).at({request.entry}));
   HONE_TRY(const std::string bytes, read_file(out / "artifact", kLargestArtifact));
   HONE_TRY(const std::string dependencies, read_file(out / "unit.d", std::size_t{4} << 20));
+  std::string ptx;
+  if (request.kind == ArtifactKind::cubin) {
+    HONE_TRY(ptx, read_file(out / "unit.ptx", kLargestArtifact));
+    HONE_TRY(const auto kernels, kernels_of_cubin(bytes));
+    for (KernelResources& each : artifact.resources)
+      for (const CubinKernel& kernel : kernels)
+        if (kernel.symbol == each.symbol) {
+          each.constant_bytes = kernel.constant_bytes;
+          each.max_threads = kernel.max_threads;
+        }
+  }
   std::vector<std::string> system;
-  for (std::string& header : system_headers(dependencies))
-    if (!header.starts_with(at.src + "/") && !header.starts_with(at.include + "/") && !header.starts_with(at.out + "/"))
-      system.push_back(std::move(header));
-  return cache.publish(key, scratch, std::move(artifact), request.kind, bytes, system);
+  for (std::string& header : system_headers(dependencies)) {
+    if (header.starts_with(at.src + "/") || header.starts_with(at.include + "/") || header.starts_with(at.out + "/")) continue;
+    if (header.starts_with(at.toolkit + "/") && compiler.is_nvcc()) header.replace(0, at.toolkit.size(), compiler.info.root);
+    system.push_back(std::move(header));
+  }
+  return cache.publish(key, scratch, std::move(artifact), {request.kind, bytes, ptx}, system);
 }
 
 }  // namespace hone

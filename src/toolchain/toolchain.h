@@ -1,7 +1,8 @@
 // Compilers for candidates and trusted task code, behind a content-addressed cache.
 //
 // The cache key covers every byte that the result depends on: sources, macros, flags, the
-// compiler's version and its target (for -march=native the CPU's), Hone's public headers. An entry
+// compiler's version and its target (for -march=native the CPU's, for nvcc the architecture), Hone's
+// public headers. An entry
 // appears by rename, whole and verified; a killed process leaves at most a scratch folder, which
 // the next one sweeps. One compile of a key runs at a time, across processes.
 #ifndef HONE_TOOLCHAIN_TOOLCHAIN_H
@@ -15,6 +16,7 @@
 #include "base/error.h"
 #include "base/fs.h"
 #include "sandbox/sandbox.h"
+#include "toolchain/resources.h"
 
 namespace hone {
 
@@ -22,14 +24,17 @@ namespace hone {
 using SourceTree = std::map<std::string, std::string>;
 std::string hash_of(const SourceTree& sources);
 
-enum class ArtifactKind { shared_object, executable };
+// cubin: device code of a .cu file, with the PTX that it was made from. nvcc only.
+enum class ArtifactKind { shared_object, executable, cubin };
+std::string_view name_of(ArtifactKind kind);
 
 struct CompileRequest {
   SourceTree sources;
   std::string entry;                                        // "kernel.cpp"
   std::vector<std::pair<std::string, std::string>> defines; // -Dname=value
   std::vector<std::string> instantiate;  // template-ids whose address is taken after the source: "gemm<3, 4>"
-  std::string compiler = "g++";                             // g++ or clang++
+  std::string compiler = "g++";                             // g++, clang++ or nvcc
+  std::string architecture;                                 // nvcc: "sm_90a"
   std::vector<std::string> flags;                           // checked against the allow-list, unless trusted
   std::vector<std::string> link;                            // trusted only: "-ldnnl"
   ArtifactKind kind = ArtifactKind::shared_object;
@@ -46,12 +51,17 @@ struct Artifact {
   std::string compiler;       // "g++ 12.2.0"
   std::vector<std::string> command;   // as run, inside the jail
   std::string log;            // the compiler's warnings
+  fs::path ptx;               // cubin: the PTX that it was made from, beside it
+  std::vector<KernelResources> resources;   // cubin: of each kernel
+  std::vector<std::string> warnings;        // cubin: spills, local memory, what the assembler warns of
   double seconds = 0;         // of the compile itself
   bool cached = false;        // this call compiled nothing
 };
 
 struct CompilerInfo {
   std::string name, path, version;
+  std::string root;           // nvcc: the toolkit's, links resolved
+  std::string source;         // where it was found: "system", "HONE_CUDA", "hone toolchain add cuda", ...
 };
 
 class Toolchain {
@@ -63,8 +73,11 @@ class Toolchain {
   // is not allowed), no_compiler, io (disk full).
   Result<Artifact> compile(const CompileRequest& request) const;
 
-  static std::vector<CompilerInfo> compilers();
-  static const std::vector<std::string>& allowed_flags();
+  static std::vector<CompilerInfo> compilers();   // of host code, those that are there
+  // g++, clang++ or nvcc. Kind no_compiler.
+  static Result<CompilerInfo> compiler(const std::string& name);
+  // For candidates. An entry that ends in "=N" stands for a number.
+  static const std::vector<std::string>& allowed_flags(std::string_view compiler);
 
  private:
   Toolchain(const Sandbox& sandbox, fs::path cache, fs::path include_dir)

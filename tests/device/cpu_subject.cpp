@@ -97,7 +97,7 @@ Result<Executable> CpuSubject::program(const std::string& name, Plan plan, const
     const auto* launch = std::get_if<PlanLaunch>(&step);
     if (launch != nullptr && symbols.count(launch->kernel) == 0)
       return fail(ErrorKind::kernel_name, "no kernel {}", launch->kernel);
-    executable.entry.push_back(launch == nullptr ? 0 : symbols[launch->kernel]);
+    executable.entry.push_back(launch == nullptr ? KernelEntry{} : KernelEntry{symbols[launch->kernel], {}});
   }
   executable.plan = std::move(plan);
   return executable;

@@ -218,7 +218,7 @@ TEST_F(Cache, AChangedSystemHeaderMakesAnEntryStale) {
   const std::string key(64, 'c');
   const auto folder = cache.scratch(key);
   HONE_ASSERT_OK(folder);
-  HONE_ASSERT_OK(cache.publish(key, *folder, {}, ArtifactKind::shared_object, "bytes", {header.string()}));
+  HONE_ASSERT_OK(cache.publish(key, *folder, {}, {ArtifactKind::shared_object, "bytes", {}}, {header.string()}));
   ASSERT_TRUE(cache.find(key).has_value());
   HONE_ASSERT_OK(write_file_atomic(header, "other"));
   EXPECT_FALSE(cache.find(key).has_value());

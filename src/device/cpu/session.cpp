@@ -208,7 +208,7 @@ Result<ProgramId> CpuSession::load(const Executable& program) {
         else args.push_back({{"kind", name_of(arg.kind)}, {"bits", arg.bits}});
       }
       blob["steps"].push_back({{"object", launch->module},
-                               {"entry", program.entry[i]},
+                               {"entry", program.entry[i].offset},
                                {"grid", launch->grid},
                                {"shared", launch->shared_bytes},
                                {"args", std::move(args)}});
