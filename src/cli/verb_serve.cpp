@@ -17,6 +17,7 @@ namespace hone::cli {
 namespace {
 
 struct Options {
+  std::vector<int> gpus;
   std::string device = "cpu", host = "127.0.0.1", data, tokens, tls_cert, tls_key, blobs = "10GiB", drain = "60s";
   int port = 8000, keep_jobs = 10000;
   std::size_t queue = 4096, queue_of_token = 1024;
@@ -41,8 +42,9 @@ void notify_manager(const std::string& text) {
 }
 
 Result<int> serve(const Global& global, const Options& options) {
-  if (options.device != "cpu")
-    return fail(make_error(ErrorKind::usage, "device {} is not in this version", options.device).with_hint("this version serves --device cpu"));
+  for (std::size_t i = 0; i < options.gpus.size(); ++i)
+    if (std::find(options.gpus.begin(), options.gpus.begin() + static_cast<std::ptrdiff_t>(i), options.gpus[i]) != options.gpus.begin() + static_cast<std::ptrdiff_t>(i))
+      return fail(ErrorKind::usage, "--gpus names GPU {} twice", options.gpus[i]);
   if (options.tls_cert.empty() != options.tls_key.empty())
     return fail(ErrorKind::usage, "--tls-cert and --tls-key belong together");
   if (!loopback(options.host) && global.sandbox == "off")
@@ -75,7 +77,12 @@ Result<int> serve(const Global& global, const Options& options) {
   std::error_code code;
   std::vector<std::string> worker = {fs::read_symlink("/proc/self/exe", code).string(), "worker", "--sandbox", global.sandbox};
   if (options.exec) worker.emplace_back("--exec");
-  service_options.devices = {worker};
+  if (options.gpus.empty()) service_options.devices = {worker};
+  for (const int gpu : options.gpus) {
+    std::vector<std::string> own = worker;
+    own.insert(own.end(), {"--gpu", std::to_string(gpu)});
+    service_options.devices.push_back(std::move(own));
+  }
   server::Log log(options.quiet_log || global.quiet);
   HONE_CHECK(log.open_audit(service_options.data / "audit.jsonl"));
   HONE_TRY(const auto service, server::Service::open(service_options, log));
@@ -107,7 +114,8 @@ Result<int> serve(const Global& global, const Options& options) {
 void define_serve(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   app.set_config("--config", "", "flags from a TOML file: port = 8000");
-  app.add_option("--device", options->device, "what is served: cpu")->capture_default_str();
+  CLI::Option* device = app.add_option("--device", options->device, "what is served: cpu")->check(CLI::IsMember({"cpu"}))->capture_default_str();
+  app.add_option("--gpus", options->gpus, "or these GPUs, by number: 0,1")->delimiter(',')->check(CLI::Range(0, 255))->excludes(device);
   app.add_option("--host", options->host, "address to listen on; others than loopback want tokens")->capture_default_str();
   app.add_option("--port", options->port, "0: any free one")->check(CLI::Range(0, 65535))->capture_default_str();
   app.add_option("--data", options->data, "folder of jobs, blobs and audit log (default: service in Hone's data folder)");

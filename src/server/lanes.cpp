@@ -17,6 +17,7 @@ constexpr double kTick_s = 0.5;
 constexpr double kPing_s = 1;
 constexpr double kEventEvery_s = 0.25;     // lines of progress of one kind
 constexpr double kCancelGrace_s = 10;      // from the wish to the kill
+constexpr double kMostCompiling_s = 600;   // of one job, all its modules
 constexpr int kMostLosses = 3;             // device processes that one job may cost
 constexpr int kQuarantineAfter = 5;        // processes lost in a row
 constexpr double kQuarantine_s = 30;       // between tries then
@@ -62,6 +63,69 @@ void Service::lane(Lane& lane, std::function<void(Result<>)> started) {
     else idle(lane);
   }
   lane.process.reset();
+}
+
+// Takes jobs of kind compile whole, and sees to it that what others need is in the cache before their lease begins.
+void Service::compile_lane(Lane& lane) {
+  while (!stopping_) {
+    if (!lane.process) {
+      for (const double end = now_s() + (lane.lost == 0 ? 0 : std::min(kQuarantine_s, 0.1 * (1 << std::min(lane.lost, 10)))); now_s() < end && !stopping_;)
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      if (!stopping_) (void)start_device(lane);
+      continue;
+    }
+    std::optional<Waiting> whole, first;
+    {
+      std::unique_lock lock(mutex_);
+      const auto look = [&] {
+        if (draining_) return;
+        whole = queue_.pop(Needs::compiler);
+        if (!whole) first = queue_.begin_compiling();
+      };
+      look();
+      if (!whole && !first) {
+        wake_.wait_for(lock, std::chrono::duration<double>(kTick_s));
+        look();
+      }
+      if (!whole && !first) continue;
+      lane.job = whole ? whole->job : first->job;
+      lane.state = "busy";
+      lane.since_s = lane.life_s = now_s();
+    }
+    if (whole) run(lane, *whole);
+    else compile(lane, *first);
+  }
+  lane.process.reset();
+}
+
+// Whatever comes of it but an error of the candidate: the job goes on to a device, which says the rest.
+void Service::compile(Lane& lane, const Waiting& waiting) {
+  Watched seen;
+  if (auto job = store_->job(waiting.job); job && !job->cancel_asked) {
+    if (auto request = with_blobs(job->request.body)) {
+      Job first = *job;
+      first.request.kind = "prepare";
+      first.request.timeout_s = kMostCompiling_s;
+      seen = watch(lane, first, *std::move(request));
+    }
+    const bool refused = seen.answer && seen.answer->contains("error") && !seen.late && !seen.cancelled;
+    std::optional<Waiting> still;
+    {
+      const std::lock_guard lock(mutex_);
+      if (refused) still = queue_.remove(waiting.job);
+      else queue_.compiled(waiting.job);
+    }
+    if (still) end_job(*job, JobState::done, *seen.answer, now_s() - still->since_s);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    lane.job.clear();
+    lane.state = seen.alive ? "ready" : "replacing";
+    lane.since_s = now_s();
+    if (seen.alive) lane.lost = 0;
+    wake_.notify_all();
+  }
+  if (!seen.alive) lose(lane, seen.lost);
 }
 
 Result<> Service::start_device(Lane& lane) {

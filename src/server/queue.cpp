@@ -28,25 +28,51 @@ void Queue::push_front(Waiting job) {
   ++waiting_;
 }
 
-std::optional<Waiting> Queue::pop() {
-  Line* best = nullptr;
+template <class F>
+Queue::Found Queue::first(bool running, F&& wanted) {
+  Found best;
+  const auto rank = [](const Found& each) { return std::tuple(-each.priority, each.line->running, each.line->served); };
+  const auto of = [&](Line& line) {
+    for (auto& [priority, jobs] : line.by_priority)
+      for (std::size_t i = 0; i < jobs.size(); ++i)
+        if (wanted(jobs[i])) return Found{&line, priority, i};
+    return Found{};
+  };
   for (auto& [token, line] : lines_) {
-    if (line.waiting == 0 || !may_run(line)) continue;
-    const auto rank = [](const Line& each) {
-      return std::tuple(-each.by_priority.begin()->first, each.running, each.served);
-    };
-    if (best == nullptr || rank(line) < rank(*best)) best = &line;
+    if (line.waiting == 0 || (running && !may_run(line))) continue;
+    const Found found = of(line);
+    if (found.line != nullptr && (best.line == nullptr || rank(found) < rank(best))) best = found;
   }
-  if (best == nullptr) return std::nullopt;
-  const auto jobs = best->by_priority.begin();
-  Waiting next = std::move(jobs->second.front());
-  jobs->second.pop_front();
-  if (jobs->second.empty()) best->by_priority.erase(jobs);
-  --best->waiting;
+  return best;
+}
+
+std::optional<Waiting> Queue::pop(Needs needs) {
+  const Found best = first(true, [&](const Waiting& each) { return each.needs == needs; });
+  if (best.line == nullptr) return std::nullopt;
+  const auto jobs = best.line->by_priority.find(best.priority);
+  Waiting next = std::move(jobs->second[best.index]);
+  jobs->second.erase(jobs->second.begin() + static_cast<std::ptrdiff_t>(best.index));
+  if (jobs->second.empty()) best.line->by_priority.erase(jobs);
+  --best.line->waiting;
   --waiting_;
-  ++best->running;
-  best->served = ++served_;
+  ++best.line->running;
+  best.line->served = ++served_;
   return next;
+}
+
+std::optional<Waiting> Queue::begin_compiling() {
+  const Found best = first(false, [](const Waiting& each) { return each.needs == Needs::compiler_then_device && !each.compiling; });
+  if (best.line == nullptr) return std::nullopt;
+  Waiting& next = best.line->by_priority.at(best.priority)[best.index];
+  next.compiling = true;
+  return next;
+}
+
+void Queue::compiled(const std::string& job) {
+  for (auto& [token, line] : lines_)
+    for (auto& [priority, jobs] : line.by_priority)
+      for (Waiting& each : jobs)
+        if (each.job == job) each.needs = Needs::device, each.compiling = false;
 }
 
 void Queue::finished(const std::string& token) {
@@ -107,7 +133,11 @@ std::size_t Queue::running_of(const std::string& token) const {
 std::optional<std::size_t> Queue::ahead_of(const std::string& job) const {
   Queue rest = *this;                      // limits on running jobs do not matter for the order
   rest.limits_.running_of_token = SIZE_MAX;
-  for (auto& [token, line] : rest.lines_) line.limit.reset();
+  for (auto& [token, line] : rest.lines_) {
+    line.limit.reset();
+    for (auto& [priority, jobs] : line.by_priority)
+      for (Waiting& each : jobs) each.needs = Needs::device;
+  }
   for (std::size_t ahead = 0;; ++ahead) {
     const auto next = rest.pop();
     if (!next) return std::nullopt;

@@ -16,11 +16,16 @@
 
 namespace hone::server {
 
+// A compiler's work is done beside a device, not on it.
+enum class Needs { device, compiler, compiler_then_device };
+
 struct Waiting {
   std::string job, token;
   int priority = 0;                        // -10 to 10
   std::optional<double> expires_s = {};    // on the monotonic clock: its queue_timeout_s is over
   double since_s = 0;                      // on the same clock: when it began to wait
+  Needs needs = Needs::device;
+  bool compiling = false;
 };
 
 struct QueueLimits {
@@ -38,8 +43,12 @@ class Queue {
   void push(Waiting job);
   // At the head of its token's line: what was running when the server died.
   void push_front(Waiting job);
-  // The next one, which counts as running from now on.
-  std::optional<Waiting> pop();
+  // The next one that needs this and nothing else before, which counts as running from now on.
+  std::optional<Waiting> pop(Needs needs = Needs::device);
+  // The next one that a compiler must see before a device does: it goes on waiting meanwhile. `compiled`, when it is
+  // still waiting, makes it a device's.
+  std::optional<Waiting> begin_compiling();
+  void compiled(const std::string& job);
   void finished(const std::string& token);
   // None: it is not waiting.
   std::optional<Waiting> remove(const std::string& job);
@@ -62,6 +71,14 @@ class Queue {
     std::optional<std::size_t> limit;
   };
   bool may_run(const Line& line) const { return line.running < line.limit.value_or(limits_.running_of_token); }
+  struct Found {
+    Line* line = nullptr;
+    int priority = 0;
+    std::size_t index = 0;
+  };
+  // By rank the first that is `wanted`; `running`: of tokens that may run another one.
+  template <class F>
+  Found first(bool running, F&& wanted);
   void forget_if_idle(const std::string& token);
 
   QueueLimits limits_;

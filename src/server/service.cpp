@@ -80,6 +80,13 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Log& log)
     lane->thread = std::thread([&self, &each = *lane, started] { self.lane(each, started); });
   }
   HONE_CHECK(first_started.get());
+  for (std::size_t i = 0; i < self.options_.compilers; ++i) {
+    auto lane = std::make_unique<Lane>();
+    lane->number = i;
+    lane->argv = self.options_.devices.front();
+    lane->thread = std::thread([&self, &each = *lane] { self.compile_lane(each); });
+    self.compilers_.push_back(std::move(lane));
+  }
   self.janitor_ = std::thread([&self] { self.janitor(); });
   return out;
 }
@@ -90,8 +97,9 @@ Service::~Service() {
     draining_ = stopping_ = true;
   }
   wake_.notify_all();
-  for (const auto& lane : lanes_)
-    if (lane->thread.joinable()) lane->thread.join();
+  for (const auto* lanes : {&lanes_, &compilers_})
+    for (const auto& lane : *lanes)
+      if (lane->thread.joinable()) lane->thread.join();
   if (janitor_.joinable()) janitor_.join();
 }
 
@@ -101,7 +109,8 @@ void Service::drain(double limit_s) {
   for (const double end = now_s() + limit_s; now_s() < end;) {
     {
       const std::lock_guard lock(mutex_);
-      if (std::none_of(lanes_.begin(), lanes_.end(), [](const auto& each) { return !each->job.empty(); })) return;
+      const auto busy = [](const auto& each) { return !each->job.empty(); };
+      if (std::none_of(lanes_.begin(), lanes_.end(), busy) && std::none_of(compilers_.begin(), compilers_.end(), busy)) return;
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
@@ -166,7 +175,7 @@ Result<Service::Submitted> Service::submit(const Caller& caller, const json& bod
   if (!accepted.repeated) {
     metrics_.add("hone_jobs_accepted_total", {{"kind", request.kind}});
     enqueue(accepted.job);
-    wake_.notify_one();
+    wake_.notify_all();
   }
   return Submitted{job_json(accepted.job), accepted.repeated};
 }
@@ -175,6 +184,8 @@ void Service::enqueue(const Job& job) {
   const double now = now_s(), limit_s = job.request.queue_timeout_s.value_or(0);
   Waiting waiting{job.id, job.request.token, job.request.priority, std::nullopt, now};
   if (job.request.queue_timeout_s) waiting.expires_s = now + limit_s;
+  if (options_.compilers > 0 && job.request.kind == "compile") waiting.needs = Needs::compiler;
+  if (options_.compilers > 0 && job.request.kind == "bench") waiting.needs = Needs::compiler_then_device;
   const std::lock_guard lock(mutex_);
   queue_.push(std::move(waiting));
 }

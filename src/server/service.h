@@ -22,6 +22,7 @@ struct ServiceOptions {
   fs::path data;                           // database, blobs, audit log
   fs::path tokens;                         // file of tokens
   std::vector<std::vector<std::string>> devices;   // argv of each device's process
+  std::size_t compilers = 0;               // processes that compile beside the devices; none: under the lease
   std::string version;
   bool exec = false;
   QueueLimits queue;
@@ -107,6 +108,8 @@ class Service {
   explicit Service(ServiceOptions options, Log& log);
   // server/lanes.cpp: a device's thread.
   void lane(Lane& lane, std::function<void(Result<>)> started);
+  void compile_lane(Lane& lane);
+  void compile(Lane& lane, const Waiting& waiting);
   Result<> start_device(Lane& lane);
   void idle(Lane& lane);
   void lose(Lane& lane, const std::string& reason);
@@ -144,7 +147,7 @@ class Service {
     double waited_s;
   };
   std::vector<Ending> unended_;            // jobs that never ran and whose end could not be written yet
-  std::vector<std::unique_ptr<Lane>> lanes_;
+  std::vector<std::unique_ptr<Lane>> lanes_, compilers_;
   std::atomic<bool> draining_{false}, stopping_{false};
   const double began_s_;
   std::thread janitor_;

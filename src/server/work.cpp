@@ -32,14 +32,16 @@ class Probe {
  public:
   Result<> run(Bench bench) {
     if (!programs_) {
+      const bool gpu = bench.device.info().name == "cuda";
+      const std::string source = gpu ? "kernel.cu" : "kernel.cpp";
       Candidate candidate;
       candidate.name = "probe";
+      candidate.compiler = gpu ? "nvcc" : "g++";
       candidate.sources = {{"plan.cpp",
                             "#include <hone/plan.h>\nvoid plan(const hone::Problem& problem, hone::Plan& plan) {\n"
-                            "  plan.launch(plan.module(\"kernel.cpp\"), \"twice\", {1}).args(problem.tensor(\"x\"), problem.tensor(\"y\"));\n}\n"},
-                           {"kernel.cpp",
-                            "#include <hone/kernel.h>\nvoid twice(const hone::Block&, const float* x, float* y) {\n"
-                            "  for (int i = 0; i < 16; ++i) y[i] = 2 * x[i];\n}\n"}};
+                            "  plan.launch(plan.module(\"" + source + "\"), \"twice\", {1}).args(problem.tensor(\"x\"), problem.tensor(\"y\"));\n}\n"},
+                           {source, std::string(gpu ? "__global__ void twice(" : "#include <hone/kernel.h>\nvoid twice(const hone::Block&, ") +
+                                        "const float* x, float* y) {\n  for (int i = 0; i < 16; ++i) y[i] = 2 * x[i];\n}\n"}};
       TensorShape x{"x", DType::f32, TensorRole::input, {16}, {1}, 64}, y = x;
       y.name = "y";
       y.role = TensorRole::output;
@@ -137,6 +139,7 @@ class Worker {
     try {
       if (kind == "bench") return bench(request);
       if (kind == "compile") return compile(request);
+      if (kind == "prepare") return prepare(request);
       if (kind == "exec") return exec(request);
     } catch (const std::bad_alloc&) {
       return fail(ErrorKind::device, "the device process ran out of memory");
@@ -158,12 +161,21 @@ class Worker {
     return json{{"report", to_json(report)}, {"receipt", std::move(report.receipt_body)}};
   }
 
+  // What judging will need is in the cache from now on.
+  Result<json> prepare(const json& in) {
+    HONE_TRY(const Task task, wire::task_from(in));
+    HONE_TRY(const JudgeRequest request, wire::judge_request_from(in));
+    event("compiling", json::object());
+    HONE_CHECK(compile_all(task, request, bench_));
+    return json::object();
+  }
+
   Result<json> compile(const json& in) {
     HONE_TRY(const Task task, wire::task_from(in));
     HONE_TRY(const Candidate candidate, wire::candidate_from_json(in.at("candidate")));
     HONE_TRY(const std::vector<Workload> workloads, workloads_of(task, in));
     event("compiling", json::object());
-    HONE_TRY(Prepared prepared, prepare(candidate, workloads, bench_));
+    HONE_TRY(Prepared prepared, hone::prepare(candidate, workloads, bench_));
     json rows = json::array();
     int failed = 0;
     for (std::size_t i = 0; i < workloads.size(); ++i) {
