@@ -66,7 +66,7 @@ int run(int argc, char** argv) {
   app.add_option("--aa-budget", aa_budget, "seconds for one A/A comparison")->capture_default_str();
   app.add_option("--workload", workload, "of tasks/steady: short or millisecond")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  const auto environment = must(cli::open_environment({}));
+  const auto environment = must(cli::open_environment({}, "cpu"));
   const Task task = steady_task(workload);
   nlohmann::json out = {{"schema", "hone.record.aa/1"}, {"machine", machine(*environment->device)}, {"workload", workload}};
   out["aa"] = to_json(judge_often(task, steady_twin(0), environment->bench(), tries, aa_budget, 1));

@@ -18,7 +18,7 @@ int run(int argc, char** argv) {
   int tries = 20;
   app.add_option("--tries", tries, "times that each cost is measured")->capture_default_str();
   CLI11_PARSE(app, argc, argv);
-  const auto environment = must(cli::open_environment({}));
+  const auto environment = must(cli::open_environment({}, "cpu"));
   const Bench rooms = environment->bench();
   const Task task = steady_task("short");
   const Candidate candidate = steady_twin(0);

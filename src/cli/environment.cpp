@@ -37,13 +37,18 @@ Result<int> workers_from(const char* text) {
   return value;
 }
 
-Result<std::unique_ptr<Environment>> open_environment(const Global& global) {
+Result<std::unique_ptr<Environment>> open_environment(const Global& global, const std::string& name, int gpu) {
   const SandboxMode mode = global.sandbox == "off" ? SandboxMode::off : SandboxMode::on;
   HONE_TRY(const fs::path share, share_dir());
   HONE_TRY(Sandbox sandbox, Sandbox::create(mode, share / "libexec"));
   auto owner = std::make_unique<const Sandbox>(std::move(sandbox));
   HONE_TRY(Toolchain toolchain, Toolchain::create(*owner, cache_dir() / "artifacts", share / "include"));
-  HONE_TRY(auto device, make_cpu_device(*owner, share / "libexec", {.workers = global.workers}));
+  std::unique_ptr<Device> device;
+  if (name == "cuda") {
+    HONE_TRY(device, make_cuda_device(toolchain, share / "libexec", share, gpu));
+  } else {
+    HONE_TRY(device, make_cpu_device(*owner, share / "libexec", {.workers = global.workers}));
+  }
   const Sandbox& stable = *owner;
   return std::unique_ptr<Environment>(new Environment{std::move(owner), stable, std::move(toolchain), std::move(device)});
 }

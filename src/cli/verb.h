@@ -79,8 +79,8 @@ struct Environment {
   std::unique_ptr<Device> device;
   Bench bench() const { return {sandbox, toolchain, *device}; }
 };
-// Heap-allocated: toolchain and device keep references into it.
-Result<std::unique_ptr<Environment>> open_environment(const Global& global);
+// Heap-allocated: toolchain and device keep references into it. `device`: cpu, or cuda for the GPU of this number.
+Result<std::unique_ptr<Environment>> open_environment(const Global& global, const std::string& device, int gpu = 0);
 
 // True from the first SIGINT or SIGTERM on; a second one ends the process at once.
 const std::atomic<bool>& interrupted();

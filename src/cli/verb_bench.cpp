@@ -76,7 +76,7 @@ Error located(Error error, const std::optional<Candidate>& candidate) {
 }
 
 Result<Report> judge_here(const Global& global, const Task& task, const JudgeRequest& request) {
-  HONE_TRY(const std::unique_ptr<Environment> environment, open_environment(global));
+  HONE_TRY(const std::unique_ptr<Environment> environment, open_environment(global, task.device));
   return judge(task, request, environment->bench());
 }
 

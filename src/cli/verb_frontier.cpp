@@ -196,7 +196,8 @@ Result<int> verify_entries(const Global& global, const Options& options) {
   for (const std::string& name : options.names)
     if (std::none_of(chosen.begin(), chosen.end(), [&](const FrontierEntry& each) { return each.name == name; }))
       return fail(make_error(ErrorKind::not_found, "the frontier holds no \"{}\"", name).with_hint("`hone frontier list` shows what it holds"));
-  HONE_TRY(const auto environment, open_environment(global));
+  HONE_TRY(const Task task, task_of(opened.run));
+  HONE_TRY(const auto environment, open_environment(global, task.device));
   const Progress progress = progress_printer(global);
   json results = json::array();
   bool all = true;

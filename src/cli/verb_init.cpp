@@ -42,7 +42,7 @@ Result<Run> make(const Global& global, const Options& options) {
       }
     if (request.device.is_null())
       return fail(make_error(ErrorKind::environment, "the service at {} has no device {}, which task {} is for", service->url(), task.device, task.name));
-  } else if (const auto environment = open_environment(global)) {
+  } else if (const auto environment = open_environment(global, task.device)) {
     // A run can be made where nothing can be measured; its manifest then says less of the device.
     const DeviceInfo& info = (*environment)->device->info();
     request.device = {{"name", info.name}, {"model", info.model}, {"architecture", info.architecture}, {"workers", info.workers}};

@@ -97,7 +97,7 @@ Result<TunerOutcome> work(const Global& global, const Run& run, const Options& o
   HONE_TRY(auto service, find_service(global, options.remote, run.manifest.remote));
   std::unique_ptr<Environment> environment;
   if (!service) {
-    HONE_TRY(environment, open_environment(global));
+    HONE_TRY(environment, open_environment(global, task.device));
   }
   plan.tuner.cancel = &interrupted();
   plan.tuner.progress = progress_printer(global);

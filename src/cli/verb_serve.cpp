@@ -16,9 +16,13 @@
 namespace hone::cli {
 namespace {
 
+constexpr int kCompilersForGpus = 2;
+
 struct Options {
+  std::vector<int> gpus;
   std::string device = "cpu", host = "127.0.0.1", data, tokens, tls_cert, tls_key, blobs = "10GiB", drain = "60s";
-  int port = 8000, keep_jobs = 10000, compilers = 0;
+  int port = 8000, keep_jobs = 10000;
+  std::optional<int> compilers;
   std::size_t queue = 4096, queue_of_token = 1024;
   bool exec = false, quiet_log = false;
 };
@@ -41,8 +45,9 @@ void notify_manager(const std::string& text) {
 }
 
 Result<int> serve(const Global& global, const Options& options) {
-  if (options.device != "cpu")
-    return fail(make_error(ErrorKind::usage, "device {} is not in this version", options.device).with_hint("this version serves --device cpu"));
+  for (std::size_t i = 0; i < options.gpus.size(); ++i)
+    if (std::find(options.gpus.begin(), options.gpus.begin() + static_cast<std::ptrdiff_t>(i), options.gpus[i]) != options.gpus.begin() + static_cast<std::ptrdiff_t>(i))
+      return fail(ErrorKind::usage, "--gpus names GPU {} twice", options.gpus[i]);
   if (options.tls_cert.empty() != options.tls_key.empty())
     return fail(ErrorKind::usage, "--tls-cert and --tls-key belong together");
   if (!loopback(options.host) && global.sandbox == "off")
@@ -75,8 +80,13 @@ Result<int> serve(const Global& global, const Options& options) {
   std::error_code code;
   std::vector<std::string> worker = {fs::read_symlink("/proc/self/exe", code).string(), "worker", "--sandbox", global.sandbox};
   if (options.exec) worker.emplace_back("--exec");
-  service_options.devices = {worker};
-  service_options.compilers = static_cast<std::size_t>(options.compilers);
+  if (options.gpus.empty()) service_options.devices = {worker};
+  for (const int gpu : options.gpus) {
+    std::vector<std::string> own = worker;
+    own.insert(own.end(), {"--gpu", std::to_string(gpu)});
+    service_options.devices.push_back(std::move(own));
+  }
+  service_options.compilers = static_cast<std::size_t>(options.compilers.value_or(options.gpus.empty() ? 0 : kCompilersForGpus));
   server::Log log(options.quiet_log || global.quiet);
   HONE_CHECK(log.open_audit(service_options.data / "audit.jsonl"));
   HONE_TRY(const auto service, server::Service::open(service_options, log));
@@ -108,7 +118,8 @@ Result<int> serve(const Global& global, const Options& options) {
 void define_serve(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   app.set_config("--config", "", "flags from a TOML file: port = 8000");
-  app.add_option("--device", options->device, "what is served: cpu")->capture_default_str();
+  CLI::Option* device = app.add_option("--device", options->device, "what is served: cpu")->check(CLI::IsMember({"cpu"}))->capture_default_str();
+  app.add_option("--gpus", options->gpus, "or these GPUs, by number: 0,1")->delimiter(',')->check(CLI::Range(0, 255))->excludes(device);
   app.add_option("--host", options->host, "address to listen on; others than loopback want tokens")->capture_default_str();
   app.add_option("--port", options->port, "0: any free one")->check(CLI::Range(0, 65535))->capture_default_str();
   app.add_option("--data", options->data, "folder of jobs, blobs and audit log (default: service in Hone's data folder)");
@@ -116,8 +127,8 @@ void define_serve(CLI::App& app, Invocation& invocation) {
   app.add_option("--tls-cert", options->tls_cert, "PEM file of the certificate chain");
   app.add_option("--tls-key", options->tls_key, "PEM file of its private key");
   app.add_flag("--exec", options->exec, "allow jobs of kind exec to tokens with the scope exec");
-  app.add_option("--compilers", options->compilers, "processes that compile ahead of a device's turn; 0: on the device, where nothing disturbs a measurement")
-      ->check(CLI::Range(0, 64))->capture_default_str();
+  app.add_option("--compilers", options->compilers, "processes that compile ahead of a device's turn; 0: while it has the device (default: 2 beside GPUs; 0 for the CPU, which they would disturb)")
+      ->check(CLI::Range(0, 64));
   app.add_option("--queue", options->queue, "jobs that may wait")->check(CLI::Range(1, 1000000))->capture_default_str();
   app.add_option("--queue-of-token", options->queue_of_token, "jobs of one token that may wait")->check(CLI::Range(1, 1000000))->capture_default_str();
   app.add_option("--keep-jobs", options->keep_jobs, "ended jobs to keep")->check(CLI::Range(1, 10000000))->capture_default_str();

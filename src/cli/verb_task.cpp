@@ -88,7 +88,7 @@ Result<int> show(const Global& global, const Options& options) {
 
 Result<int> check(const Global& global, const Options& options) {
   HONE_TRY(const Task task, load_task(options.name));
-  HONE_TRY(const std::unique_ptr<Environment> environment, open_environment(global));
+  HONE_TRY(const std::unique_ptr<Environment> environment, open_environment(global, task.device));
   HONE_TRY(const TaskCheck found, check_task(task, environment->bench(), progress_printer(global), &interrupted()));
   end_progress();
   if (global.json) {

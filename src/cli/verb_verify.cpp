@@ -20,7 +20,7 @@ Result<fs::path> receipts_of(const std::string& run) {
 Result<int> verify_receipt(const Global& global, const std::string& name, const std::string& run) {
   HONE_TRY(const fs::path folder, receipts_of(run));
   HONE_TRY(const nlohmann::json receipt, read_receipt(name, folder));
-  HONE_TRY(const std::unique_ptr<Environment> environment, open_environment(global));
+  HONE_TRY(const std::unique_ptr<Environment> environment, open_environment(global, receipt.at("device").value("name", "cpu")));
   HONE_TRY(const Verification found, verify(receipt, environment->bench(), progress_printer(global), &interrupted()));
   end_progress();
   const int code = found.again.cancelled ? exit_code_of(ErrorKind::cancelled) : found.confirmed ? 0 : 1;

@@ -10,10 +10,10 @@ namespace {
 
 constexpr int kChannelFd = 3;
 
-int worker(const Global& global, bool exec) {
+int worker(const Global& global, bool exec, std::optional<int> gpu) {
   server::adopt_orphans();                 // what a job leaves behind comes to this process, not to another device's
   Channel channel(kChannelFd);
-  const auto environment = open_environment(global);
+  const auto environment = open_environment(global, gpu ? "cuda" : "cpu", gpu.value_or(0));
   Result<> usable;
   if (!environment) {
     usable = fail(environment.error());
@@ -33,9 +33,16 @@ int worker(const Global& global, bool exec) {
 }  // namespace
 
 void define_worker(CLI::App& app, Invocation& invocation) {
-  auto exec = std::make_shared<bool>(false);
-  app.add_flag("--exec", *exec, "jobs of kind exec are allowed");
-  app.callback([&invocation, exec] { invocation.action = [&invocation, exec] { return worker(invocation.global, *exec); }; });
+  struct Options {
+    bool exec = false;
+    std::optional<int> gpu;
+  };
+  auto options = std::make_shared<Options>();
+  app.add_flag("--exec", options->exec, "jobs of kind exec are allowed");
+  app.add_option("--gpu", options->gpu, "number of the GPU that it owns; none: the CPU device");
+  app.callback([&invocation, options] {
+    invocation.action = [&invocation, options] { return worker(invocation.global, options->exec, options->gpu); };
+  });
 }
 
 }  // namespace hone::cli

@@ -105,7 +105,7 @@ void for_device(CompileRequest& request, const std::string& architecture) {
   request.architecture = architecture;
 }
 
-Result<std::shared_ptr<TaskCode>> TaskCode::load(const Task& task, const Toolchain& toolchain, const std::string& architecture) {
+Result<Artifact> compile_task_code(const Task& task, const Toolchain& toolchain, const std::string& architecture) {
   CompileRequest request;
   // Only what it can include: a change of the gate, say, compiles nothing anew.
   for (const auto& [name, text] : task.files)
@@ -116,7 +116,11 @@ Result<std::shared_ptr<TaskCode>> TaskCode::load(const Task& task, const Toolcha
   // What hone_inputs makes must not depend on the machine.
   if (request.compiler == "nvcc") request.flags = {"-Xcompiler=-ffp-contract=off", "--fmad=false"};
   else request.flags = {"-ffp-contract=off"};
-  HONE_TRY(const Artifact artifact, toolchain.compile(request));
+  return toolchain.compile(request);
+}
+
+Result<std::shared_ptr<TaskCode>> TaskCode::load(const Task& task, const Toolchain& toolchain) {
+  HONE_TRY(const Artifact artifact, compile_task_code(task, toolchain, "cpu"));
   const std::string where = (task.folder / task.oracle).string();
   // For good: each carries its own C++ runtime, whose emergency pool would be lost at every unloading.
   Library library(dlopen(artifact.path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE));

@@ -412,7 +412,10 @@ class Loader {
   }
 
   Result<> read_code() {
-    task_.oracle = root_.value("oracle", "task.cpp");
+    const bool gpu = task_.device == "cuda";
+    task_.oracle = root_.value("oracle", gpu ? "task.cu" : "task.cpp");
+    if (task_.oracle.ends_with(".cu") != gpu)
+      return bad("/oracle", "{} is not for device {}: trusted code of a CUDA task is a .cu, of others a .cpp", task_.oracle, task_.device);
     if (!task_.files.contains(task_.oracle)) return bad("/oracle", "there is no file {} in the task's folder", task_.oracle);
     for (std::size_t i = 0; i < root_["baselines"].size(); ++i) {
       const json& value = root_["baselines"][i];

@@ -118,8 +118,7 @@ using Regions = std::map<std::string, std::vector<Region>>;          // by outpu
 // The task's compiled oracle, input generator and regions, loaded into this process (trusted).
 class TaskCode {
  public:
-  // `architecture` is the device's: what a task.cu is compiled for. A task.cpp does not depend on it.
-  static Result<std::shared_ptr<TaskCode>> load(const Task& task, const Toolchain& toolchain, const std::string& architecture = "cpu");
+  static Result<std::shared_ptr<TaskCode>> load(const Task& task, const Toolchain& toolchain);
   virtual ~TaskCode() = default;
 
   // Fills every input and persistent tensor: distributions of `set`, then hone_inputs.
@@ -129,6 +128,8 @@ class TaskCode {
   virtual Result<Regions> regions(const Workload& workload, const std::vector<HostTensor>& tensors) const = 0;
 };
 
+// The task's code as a shared object, not loaded. `architecture` is the device's: what a task.cu is compiled for.
+Result<Artifact> compile_task_code(const Task& task, const Toolchain& toolchain, const std::string& architecture);
 // A trusted source that ends in .cu is compiled by nvcc, for the device's architecture.
 void for_device(CompileRequest& request, const std::string& architecture);
 

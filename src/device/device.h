@@ -63,7 +63,7 @@ struct SessionSpec {
   std::uint64_t memory_bytes = 0;   // limit for a program's own allocations
   double call_timeout_s = 10;
   double load_timeout_s = 30;
-  fs::path task_code = {};          // devices that keep their tensors: the task's trusted code, compiled; may be empty
+  fs::path task_code = {};          // of a task.cu, compiled: for devices that fill and judge data themselves
 };
 
 struct CallOptions {

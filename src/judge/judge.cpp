@@ -85,7 +85,7 @@ Error cancelled_error(const Workload& workload) {
 Result<bool> compile_all(const Task& task, const JudgeRequest& request, Bench bench) {
   HONE_TRY(const std::vector<Workload> workloads, select(task, request.workloads));
   HONE_TRY(const Sides sides, prepare_all(task, request, workloads, bench));
-  HONE_CHECK(TaskCode::load(task, bench.toolchain, bench.device.info().architecture));
+  HONE_CHECK(load_code(task, bench));
   return !sides.candidate || std::ranges::any_of(sides.candidate->programs, [](const auto& each) { return each.has_value(); });
 }
 
@@ -94,15 +94,14 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
   const auto say = [&](const std::string& text) {
     if (request.progress) request.progress(task.name + ": " + text);
   };
-  if (task.device != bench.device.info().name)
-    return fail(ErrorKind::environment, "task {} is for device {}, this one is {}", task.name, task.device, bench.device.info().name);
+  HONE_CHECK(runs_on(task, bench.device.info()));
   if (request.samples && *request.samples < 1) return fail(ErrorKind::usage, "samples is {}, it must be at least 1", *request.samples);
   if (request.time_budget_s && !(*request.time_budget_s > 0)) return fail(ErrorKind::usage, "the time budget must be above 0");
   HONE_TRY(const std::vector<Workload> workloads, select(task, request.workloads));
 
   say("compiling");
   HONE_TRY(const Sides sides, prepare_all(task, request, workloads, bench));
-  HONE_TRY(const std::shared_ptr<TaskCode> code, TaskCode::load(task, bench.toolchain, bench.device.info().architecture));
+  HONE_TRY(const OracleCode code, load_code(task, bench));
   const double prepared = now_s();
 
   Report report;
@@ -130,7 +129,7 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
     } else if (sides.incumbent && !sides.incumbent->programs[i]) {
       return fail(sides.incumbent->programs[i].error());
     } else {
-      WorkloadJob job{.task = task, .workload = workloads[i], .code = code.get(), .device = bench.device};
+      WorkloadJob job{.task = task, .workload = workloads[i], .code = code, .device = bench.device};
       for (const Prepared& baseline : sides.baselines) {
         if (!baseline.programs[i]) return fail(baseline.programs[i].error());
         const auto counts = request.baselines.find(workloads[i].id);

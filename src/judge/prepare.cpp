@@ -77,6 +77,26 @@ Result<ProgramId> load(Session& session, const Program& program) {
   return std::visit([&](const auto& what) { return session.load(what); }, program.what);
 }
 
+Result<> runs_on(const Task& task, const DeviceInfo& device) {
+  if (task.device != device.name)
+    return fail(ErrorKind::environment, "task {} is for device {}, this one is {}", task.name, task.device, device.name);
+  const auto& known = task.architectures;
+  if (!known.empty() && std::find(known.begin(), known.end(), device.architecture) == known.end())
+    return fail(ErrorKind::environment, "task {} is for {}, this device is {}", task.name, fmt::join(known, ", "), device.architecture);
+  return {};
+}
+
+Result<OracleCode> load_code(const Task& task, Bench bench) {
+  OracleCode out;
+  if (task.oracle.ends_with(".cu")) {
+    HONE_TRY(const Artifact artifact, compile_task_code(task, bench.toolchain, bench.device.info().architecture));
+    out.on_device = artifact.path;
+  } else {
+    HONE_TRY(out.here, TaskCode::load(task, bench.toolchain));
+  }
+  return out;
+}
+
 Result<Prepared> prepare(const Candidate& candidate, const std::vector<Workload>& workloads, Bench bench) {
   Prepared out;
   const DeviceInfo& info = bench.device.info();

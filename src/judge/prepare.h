@@ -24,6 +24,16 @@ struct Program {
 };
 Result<ProgramId> load(Session& session, const Program& program);
 
+// Kind environment: the task is for another device or architecture.
+Result<> runs_on(const Task& task, const DeviceInfo& device);
+
+// A task's own code: a task.cpp in this process, or a task.cu compiled for the device, which loads it beside its data.
+struct OracleCode {
+  std::shared_ptr<TaskCode> here;
+  fs::path on_device;
+};
+Result<OracleCode> load_code(const Task& task, Bench bench);
+
 // A program for each of the workloads, and what a receipt says about it: compiler, command and hash
 // of every binary, the plans.
 struct Prepared {

@@ -37,7 +37,7 @@ class TaskChecker {
     if (task_.baselines.empty()) fault(fmt::format("task {} has no baseline to compare with", task_.name));
     if (task_.input_sets.size() < 2)
       fault(fmt::format("task {} has no hard input set: random data alone hides truncation, tails and special cases", task_.name));
-    HONE_TRY(code_, TaskCode::load(task_, bench_.toolchain, bench_.device.info().architecture));
+    HONE_TRY(code_, TaskCode::load(task_, bench_.toolchain));
     for (std::size_t i = 0; i < task_.workloads.size(); ++i) {
       const Workload& workload = task_.workloads[i];
       out_.floors.push_back({workload.id, workload.flops, workload.bytes, floor_seconds(workload, bench_.device.info())});
@@ -183,8 +183,8 @@ json finite(double value) { return std::isfinite(value) ? json(value) : json(nul
 }  // namespace
 
 Result<TaskCheck> check_task(const Task& task, Bench bench, const Progress& progress, const std::atomic<bool>* cancel) {
-  if (task.device != bench.device.info().name)
-    return fail(ErrorKind::environment, "task {} is for device {}, this one is {}", task.name, task.device, bench.device.info().name);
+  HONE_CHECK(runs_on(task, bench.device.info()));
+  if (task.oracle.ends_with(".cu")) return fail(ErrorKind::unavailable, "this version proves only tasks whose oracle runs on the CPU; {} has {}", task.name, task.oracle);
   return TaskChecker(task, bench, progress, cancel).run();
 }
 

@@ -105,9 +105,10 @@ Result<> run(const WorkloadJob& job, WorkloadOutcome& out) {
   spec.memory_bytes = job.task.memory_bytes;
   if (job.memory_bytes) spec.memory_bytes = std::min(spec.memory_bytes, *job.memory_bytes - memory_needed(job));
   spec.call_timeout_s = job.task.call_timeout_s;
+  spec.task_code = job.code.on_device;
   HONE_TRY(const std::unique_ptr<Session> session, job.device.open(spec));
   std::optional<HostData> here;
-  if (session->data() == nullptr) here.emplace(job.workload, *job.code, *session);
+  if (session->data() == nullptr) here.emplace(job.workload, *job.code.here, *session);
   Checker checker(job.task, job.workload, here ? *here : *session->data(), *session);
 
   const double begin = now_s();

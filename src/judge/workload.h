@@ -19,7 +19,7 @@ namespace hone {
 struct WorkloadJob {
   const Task& task;
   const Workload& workload;
-  const TaskCode* code = nullptr;              // for a device whose tensors lie in this process's memory
+  const OracleCode& code;
   Device& device;
   std::vector<const Program*> baselines = {};  // at least one
   const Program* candidate = nullptr;          // null: the baseline that counts, against itself

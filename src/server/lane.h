@@ -8,12 +8,14 @@
 namespace hone::server {
 
 struct Service::Lane {
+  const char* role = "device";             // or "compiler"
   std::size_t number = 0;
   std::vector<std::string> argv;
   std::unique_ptr<DeviceProcess> process;  // the lane's thread alone, as is the next
   double pinged_s = 0;
   // Below: under the service's mutex.
   std::string state = "starting", reason;
+  pid_t pid = 0;                           // 0: no process
   nlohmann::json device;
   std::string job;
   double since_s = 0, life_s = 0, probed_s = 0;   // of the state; of the last sign of life; of the last probe that went well

@@ -148,16 +148,17 @@ Result<> Service::start_device(Lane& lane) {
     ++lane.lost;
     lane.state = "starting";
     lane.reason = process.error().message;
-    log_.warn("device_not_started", {{"device", lane.number}, {"error", json(process.error())}});
+    log_.warn("device_not_started", {{lane.role, lane.number}, {"error", json(process.error())}});
     return fail(std::move(process).error());
   }
   lane.process = *std::move(process);
+  lane.pid = lane.process->pid();
   lane.device = lane.process->device();
   lane.state = "ready";
   lane.reason.clear();
   lane.since_s = lane.life_s = lane.probed_s = now_s();
   lane.probing = false;
-  log_.info("device_ready", {{"device", lane.number}, {"pid", lane.process->pid()}, {"what", lane.device}});
+  log_.info("device_ready", {{lane.role, lane.number}, {"pid", lane.process->pid()}, {"what", lane.device}});
   return {};
 }
 
@@ -197,7 +198,7 @@ void Service::idle(Lane& lane) {
     if (!lost && silent_s > options_.watchdog_s && lane.state == "ready") {
       lane.state = "stuck";
       lane.reason = fmt::format("no sign of life for {:.0f} s", silent_s);
-      log_.warn("device_stuck", {{"device", lane.number}});
+      log_.warn("device_stuck", {{lane.role, lane.number}});
     } else if (!lost && silent_s <= options_.watchdog_s && lane.state == "stuck") {
       lane.state = "ready";
       lane.reason.clear();
@@ -210,11 +211,12 @@ void Service::idle(Lane& lane) {
 
 // The device is given on when nothing of its process is left.
 void Service::lose(Lane& lane, const std::string& reason) {
-  log_.warn("device_lost", {{"device", lane.number}, {"job", lane.job.empty() ? json() : json(lane.job)}, {"reason", reason}});
+  log_.warn("device_lost", {{lane.role, lane.number}, {"job", lane.job.empty() ? json() : json(lane.job)}, {"reason", reason}});
   {
     const std::lock_guard lock(mutex_);
     lane.state = "replacing";
     lane.reason = reason;
+    lane.pid = 0;
     ++lane.lost;
     ++lane.replaced;
   }

@@ -26,9 +26,10 @@ constexpr const char* kSchemas = R"({
     "events": {"type": "array", "items": {"$ref": "#/components/schemas/Event"}}}},
   "Jobs": {"type": "object", "required": ["schema", "jobs"], "properties": {
     "schema": {"type": "string", "enum": ["hone.jobs/1"]}, "jobs": {"type": "array", "items": {"type": "object"}}}},
-  "Health": {"type": "object", "required": ["schema", "ok", "reasons", "version", "devices", "queue"], "properties": {
+  "Health": {"type": "object", "required": ["schema", "ok", "reasons", "version", "devices", "compilers", "queue"], "properties": {
     "schema": {"type": "string", "enum": ["hone.health/1"]}, "ok": {"type": "boolean"}, "version": {"type": "string"},
     "reasons": {"type": "array", "items": {"type": "object"}}, "devices": {"type": "array", "items": {"type": "object"}},
+    "compilers": {"type": "array", "items": {"type": "object"}},
     "queue": {"type": "object"}}},
   "Task": {"type": "object", "required": ["name", "sha256", "device", "workloads"], "properties": {
     "name": {"type": "string"}, "sha256": {"type": "string"}, "device": {"type": "string"}, "summary": {"type": "string"},

@@ -82,6 +82,7 @@ Result<std::unique_ptr<Service>> Service::open(ServiceOptions options, Log& log)
   HONE_CHECK(first_started.get());
   for (std::size_t i = 0; i < self.options_.compilers; ++i) {
     auto lane = std::make_unique<Lane>();
+    lane->role = "compiler";
     lane->number = i;
     lane->argv = self.options_.devices.front();
     lane->thread = std::thread([&self, &each = *lane] { self.compile_lane(each); });
@@ -354,7 +355,8 @@ Result<std::string> Service::blob(const Caller& caller, const std::string& sha25
 
 Health Service::health() const {
   Health out;
-  json devices = json::array(), reasons = json::array();
+  json devices = json::array(), compilers = json::array(), reasons = json::array();
+  const auto pid = [](const Lane& lane) { return lane.pid > 0 ? json(lane.pid) : json(); };
   const auto because = [&](const char* code, const std::string& message) { reasons.push_back({{"code", code}, {"message", message}}); };
   const double now = now_s();
   bool any = false;
@@ -368,8 +370,11 @@ Health Service::health() const {
       if (!fine) because(("device_" + lane->state).c_str(), fmt::format("device {}: {}", lane->number, lane->reason.empty() ? lane->state : lane->reason));
       devices.push_back({{"number", lane->number}, {"state", lane->state}, {"reason", lane->reason.empty() ? json() : json(lane->reason)},
                          {"device", lane->device}, {"job", lane->job.empty() ? json() : json(lane->job)}, {"state_s", now - lane->since_s},
-                         {"sign_of_life_s", now - lane->life_s}, {"probe_s", now - lane->probed_s}, {"replaced", lane->replaced}});
+                         {"sign_of_life_s", now - lane->life_s}, {"probe_s", now - lane->probed_s}, {"replaced", lane->replaced},
+                         {"pid", pid(*lane)}});
     }
+    for (const auto& lane : compilers_)
+      compilers.push_back({{"number", lane->number}, {"state", lane->state}, {"job", lane->job.empty() ? json() : json(lane->job)}, {"pid", pid(*lane)}});
   }
   if (draining_) because("draining", "the service is being stopped");
   struct statvfs disk = {};
@@ -377,7 +382,7 @@ Health Service::health() const {
   if (full) because("disk_full", fmt::format("{} has too little room", options_.data.string()));
   out.ok = any && !draining_ && !full;
   out.body = {{"schema", "hone.health/1"}, {"ok", out.ok}, {"reasons", std::move(reasons)}, {"version", options_.version},
-              {"uptime_s", now - began_s_}, {"devices", std::move(devices)}, {"queue", {{"waiting", waiting}}}, {"exec", options_.exec},
+              {"uptime_s", now - began_s_}, {"devices", std::move(devices)}, {"compilers", std::move(compilers)}, {"queue", {{"waiting", waiting}}}, {"exec", options_.exec},
               {"tokens", !tokens_->empty()}};
   return out;
 }

@@ -32,14 +32,16 @@ class Probe {
  public:
   Result<> run(Bench bench) {
     if (!programs_) {
+      const bool gpu = bench.device.info().name == "cuda";
+      const std::string source = gpu ? "kernel.cu" : "kernel.cpp";
       Candidate candidate;
       candidate.name = "probe";
+      candidate.compiler = gpu ? "nvcc" : "g++";
       candidate.sources = {{"plan.cpp",
                             "#include <hone/plan.h>\nvoid plan(const hone::Problem& problem, hone::Plan& plan) {\n"
-                            "  plan.launch(plan.module(\"kernel.cpp\"), \"twice\", {1}).args(problem.tensor(\"x\"), problem.tensor(\"y\"));\n}\n"},
-                           {"kernel.cpp",
-                            "#include <hone/kernel.h>\nvoid twice(const hone::Block&, const float* x, float* y) {\n"
-                            "  for (int i = 0; i < 16; ++i) y[i] = 2 * x[i];\n}\n"}};
+                            "  plan.launch(plan.module(\"" + source + "\"), \"twice\", {1}).args(problem.tensor(\"x\"), problem.tensor(\"y\"));\n}\n"},
+                           {source, std::string(gpu ? "__global__ void twice(" : "#include <hone/kernel.h>\nvoid twice(const hone::Block&, ") +
+                                        "const float* x, float* y) {\n  for (int i = 0; i < 16; ++i) y[i] = 2 * x[i];\n}\n"}};
       TensorShape x{"x", DType::f32, TensorRole::input, {16}, {1}, 64}, y = x;
       y.name = "y";
       y.role = TensorRole::output;

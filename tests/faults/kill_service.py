@@ -73,14 +73,22 @@ def main():
         loads = [Load(server, n, stop) for n in range(3)]
         for each in loads:
             each.start()
-        done = {"service": 0, "device": 0, "runner": 0}
+        done = {"service": 0, "device": 0, "compiler": 0, "runner": 0}
+        without = list(server.arguments)
         while sum(done.values()) < kills:
             time.sleep(chance.uniform(0.02, 1.5))
             what = chance.choice(list(done))
             if what == "service":
                 server.kill()
+                server.arguments = without + chance.choice([[], ["--compilers", "2"]])
                 server.start(port=server.port)
                 done[what] += 1
+                continue
+            if what == "compiler":
+                if compilers := server.compiler_pids():
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(chance.choice(compilers), signal.SIGKILL)
+                        done[what] += 1
                 continue
             device = server.device_pid()
             if not device:

@@ -79,7 +79,9 @@ inline void honest(FakeCall& call) {
 // A job for the toy task; change what a test needs.
 struct Toy {
   Task task = toy_task();
-  ToyCode code;
+  std::shared_ptr<ToyCode> own = std::make_shared<ToyCode>();
+  ToyCode& code = *own;
+  OracleCode oracle{own, {}};
   FakeDevice device;
   Program base{"base", NativeBaseline{"base", "base.so"}, 0};
   Program candidate{"candidate", Executable{"candidate", {}, {}, {}}, 0};
@@ -95,7 +97,7 @@ struct Toy {
     device.script("candidate", std::move(program));
   }
   WorkloadJob job() {
-    WorkloadJob out{.task = task, .workload = task.workloads[0], .code = &code, .device = device};
+    WorkloadJob out{.task = task, .workload = task.workloads[0], .code = oracle, .device = device};
     out.baselines = {&base};
     out.candidate = &candidate;
     out.seed = 42;

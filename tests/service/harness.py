@@ -143,11 +143,10 @@ class Server:
         return None
 
     def device_pid(self):
-        for pid in children(self.process.pid):
-            with contextlib.suppress(OSError):
-                if b"worker" in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes():
-                    return pid
-        return None
+        return self.health().json["devices"][0]["pid"]
+
+    def compiler_pids(self):
+        return [each["pid"] for each in self.health().json["compilers"] if each["pid"]]
 
     def rss(self):
         fields = pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()
