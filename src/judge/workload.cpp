@@ -92,6 +92,16 @@ void summarise(const WorkloadJob& job, Timing timing, WorkloadOutcome& out) {
   out.statistics_s = timing.statistics_s + (now_s() - begin);
 }
 
+// What the device saw around the timed calls stands in the receipt; what may have changed a time is said.
+void note_conditions(const nlohmann::json& conditions, WorkloadOutcome& out) {
+  if (conditions.is_null()) return;
+  out.facts["conditions"] = conditions;
+  if (const auto throttle = conditions.find("throttle"); throttle != conditions.end() && !throttle->empty())
+    out.report.notes.push_back(fmt::format("the device was held back: {}", fmt::join(throttle->get<std::vector<std::string>>(), ", ")));
+  if (const auto processes = conditions.find("processes"); processes != conditions.end() && processes->at("most").get<int>() > 1)
+    out.report.notes.push_back("another process was on the device");
+}
+
 void refuse(WorkloadReport& report, Verdict verdict, Error error) {
   report.verdict = verdict;
   report.error = std::move(error);
@@ -131,6 +141,7 @@ Result<> run(const WorkloadJob& job, WorkloadOutcome& out) {
   const std::optional<Refusal> timed_refusal = timing->refusal;
   const bool cancelled = timing->cancelled;
   summarise(job, *std::move(timing), out);
+  note_conditions(session->conditions(), out);
   if (timed_refusal) {
     out.ratio.reset();
     out.incumbent_ratio.reset();

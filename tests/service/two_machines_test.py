@@ -87,9 +87,12 @@ def inside():
         sh("ip", "link", "set", "cable0", "down")
         waiting = subprocess.Popen([*there, HONE, "bench", "baseline", "--workload", "small"], cwd=run, env=on_client, text=True,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        time.sleep(3)
+        told = ""
+        while "waiting" not in told and (line := waiting.stderr.readline()):
+            told += line
         sh("ip", "link", "set", "cable0", "up")
-        out, told = waiting.communicate(timeout=300)
+        out, rest = waiting.communicate(timeout=300)
+        told += rest
         assert waiting.returncode == 0 and "passed: 1/1" in out, (out, told)
         assert "waiting" in told, told
     finally:
