@@ -80,6 +80,7 @@ class FakeSession final : public Session {
     return device_.programs_.at(loaded_.at(id)->name).damage;
   }
 
+  nlohmann::json conditions() override { return device_.conditions_; }
   std::string describe(ProgramId id) override { return device_.programs_.at(loaded_.at(id)->name).describe; }
 
  private:

@@ -66,6 +66,7 @@ class FakeDevice final : public Device {
   void advance(double seconds) { clock_ += seconds; }
   // Wall time of a call beside its launches (cache flush, poisoning); default 1 ms.
   void set_call_overhead(double seconds) { overhead_ = seconds; }
+  void set_conditions(nlohmann::json conditions) { conditions_ = std::move(conditions); }
 
   struct Event {
     std::string what;                                 // open, load, unload, call, timed
@@ -84,6 +85,7 @@ class FakeDevice final : public Device {
   std::vector<Event> events_;
   std::mt19937_64 noise_;
   double clock_ = 0, overhead_ = 1e-3;
+  nlohmann::json conditions_;
 };
 
 }  // namespace hone::testing

@@ -386,6 +386,21 @@ TEST(Workload, TheBaselineItselfPasses) {
   EXPECT_NEAR(*outcome->report.ratio, 1, 0.02);
 }
 
+TEST(Workload, WhatHeldTheDeviceBackIsSaid) {
+  Toy toy;
+  toy.device.set_conditions({{"samples", 40}, {"throttle", {"power cap", "hardware thermal"}}, {"processes", {{"least", 1}, {"most", 2}}}});
+  toy.script(honest, 0.5e-3);
+  const WorkloadOutcome out = toy.judge();
+  EXPECT_EQ(out.facts.at("conditions").at("samples"), 40);
+  const auto said = [&](const std::string& note) {
+    return std::find(out.report.notes.begin(), out.report.notes.end(), note) != out.report.notes.end();
+  };
+  EXPECT_TRUE(said("the device was held back: power cap, hardware thermal"));
+  EXPECT_TRUE(said("another process was on the device"));
+  toy.device.set_conditions({{"samples", 40}, {"throttle", nlohmann::json::array()}, {"processes", {{"least", 1}, {"most", 1}}}});
+  EXPECT_TRUE(toy.judge().report.notes.empty());
+}
+
 TEST(Workload, CancelKeepsWhatWasMeasured) {
   Toy toy;
   std::atomic<bool> cancel = false;
