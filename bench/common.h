@@ -23,17 +23,23 @@ T must(Result<T> result) {
   std::exit(exit_code_of(result.error().kind));
 }
 
+// The sources' own, or HONE_BENCH where they were carried to.
+inline fs::path bench_folder() {
+  const char* carried = std::getenv("HONE_BENCH");
+  return carried != nullptr ? carried : HONE_BENCH_DIR;
+}
+
 // The steady task with one workload only, so that a decision is about that workload.
-inline Task steady_task(const std::string& workload) {
-  Task task = must(load_task(HONE_BENCH_DIR "/tasks/steady"));
+inline Task steady_task(const std::string& device, const std::string& workload) {
+  Task task = must(load_task(bench_folder() / "tasks" / (device == "cuda" ? "steady_cuda" : "steady")));
   std::erase_if(task.workloads, [&](const Workload& each) { return each.id != workload; });
   if (task.workloads.empty()) must<int>(fail(ErrorKind::usage, "the steady task has no workload {}", workload));
   return task;
 }
 
-inline Candidate steady_twin(int percent) {
-  const Candidate twin = must(load_candidate(HONE_BENCH_DIR "/steady_twin"));
-  return must(twin.with({{"PERCENT", std::to_string(percent)}}));
+inline Candidate steady_twin(const std::string& device, int permille) {
+  const Candidate twin = must(load_candidate(bench_folder() / (device == "cuda" ? "steady_twin_cuda" : "steady_twin")));
+  return must(twin.with({{"PERMILLE", std::to_string(permille)}}));
 }
 
 inline nlohmann::json machine(const Device& device) {

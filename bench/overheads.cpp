@@ -20,8 +20,8 @@ int run(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   const auto environment = must(cli::open_environment({}, "cpu"));
   const Bench rooms = environment->bench();
-  const Task task = steady_task("short");
-  const Candidate candidate = steady_twin(0);
+  const Task task = steady_task("cpu", "short");
+  const Candidate candidate = steady_twin("cpu", 0);
   const DeviceInfo& device = rooms.device.info();
   const std::vector<ProblemShape> problems = {problem_of(task.workloads.front(), device.architecture, device.workers)};
   nlohmann::json out = {{"schema", "hone.record.overheads/1"}, {"machine", machine(*environment->device)}};
