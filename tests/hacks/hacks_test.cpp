@@ -1,5 +1,5 @@
 // Every entry of the corpus is judged by the real command and must be refused for the right reason;
-// honest twins must pass. README.md says what the lines at the top of an entry mean.
+// honest twins must pass. README.md says what the lines at the top of an entry mean. Entries of CUDA skip without a GPU.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,10 +36,10 @@ Entry read_entry(const fs::path& kernel) {
   return entry;
 }
 
-std::vector<std::string> entry_names() {
+std::vector<std::string> entry_names(const std::string& extension) {
   std::vector<std::string> names;
   for (const auto& file : fs::directory_iterator(corpus() / "entries"))
-    if (file.path().string().ends_with(".cpp") && !file.path().string().ends_with(".plan.cpp"))
+    if (file.path().extension() == extension && !file.path().string().ends_with(".plan.cpp"))
       names.push_back(file.path().stem().string());
   std::sort(names.begin(), names.end());
   return names;
@@ -49,17 +49,17 @@ std::vector<std::string> entry_names() {
 fs::path candidate_of(const Entry& entry) {
   const fs::path folder = scratch(entry.name);
   const fs::path own_plan = corpus() / "entries" / (entry.name + ".plan.cpp");
-  fs::copy_file(entry.kernel, folder / "kernel.cpp");
+  const std::string extension = entry.kernel.extension().string();
+  fs::copy_file(entry.kernel, folder / ("kernel" + extension));
+  if (extension == ".cu") (void)write_file_atomic(folder / "candidate.yaml", "language: cuda\n");
   fs::copy_file(fs::exists(own_plan) ? own_plan : corpus() / "common" / (entry.task + ".plan.cpp"), folder / "plan.cpp");
   for (const auto& file : fs::directory_iterator(corpus() / "common"))
-    if (file.path().extension() == ".h") fs::copy_file(file.path(), folder / file.path().filename());
+    if (file.path().extension() == ".h" || file.path().extension() == ".cuh") fs::copy_file(file.path(), folder / file.path().filename());
   return folder;
 }
 
-class Hacks : public ::testing::TestWithParam<std::string> {};
-
-TEST_P(Hacks, IsAnsweredAsItShould) {
-  const Entry entry = read_entry(corpus() / "entries" / (GetParam() + ".cpp"));
+void is_answered_as_it_should(const fs::path& kernel) {
+  const Entry entry = read_entry(kernel);
   ASSERT_FALSE(entry.task.empty() || entry.expect.empty()) << entry.name << " lacks its lines";
   std::vector<std::string> arguments = {"bench", candidate_of(entry).string(), "--task", entry.task, "--json", "--samples", "5"};
   for (const std::string& id : entry.workloads) arguments.insert(arguments.end(), {"--workload", id});
@@ -100,7 +100,23 @@ TEST_P(Hacks, IsAnsweredAsItShould) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Corpus, Hacks, ::testing::ValuesIn(entry_names()), [](const auto& entry) { return entry.param; });
+class Hacks : public ::testing::TestWithParam<std::string> {};
+TEST_P(Hacks, IsAnsweredAsItShould) { is_answered_as_it_should(corpus() / "entries" / (GetParam() + ".cpp")); }
+
+class GpuHacks : public ::testing::TestWithParam<std::string> {};
+TEST_P(GpuHacks, IsAnsweredAsItShould) {
+  static const std::string doctor = run_hone({"doctor", "--json"}, {}).out;
+  const auto facts = nlohmann::json::parse(doctor, nullptr, false);
+  ASSERT_FALSE(facts.is_discarded());
+  const auto& rows = facts.at("facts");
+  if (std::none_of(rows.begin(), rows.end(), [](const auto& each) { return each.at("id") == "gpu0" && each.at("state") == "ok"; }))
+    GTEST_SKIP() << "no GPU";
+  is_answered_as_it_should(corpus() / "entries" / (GetParam() + ".cu"));
+}
+
+const auto by_name = [](const auto& entry) { return entry.param; };
+INSTANTIATE_TEST_SUITE_P(Corpus, Hacks, ::testing::ValuesIn(entry_names(".cpp")), by_name);
+INSTANTIATE_TEST_SUITE_P(Corpus, GpuHacks, ::testing::ValuesIn(entry_names(".cu")), by_name);
 
 }  // namespace
 }  // namespace hone::testing

@@ -1,0 +1,11 @@
+// task: softmax_cuda
+// hack: takes the maximum from the neighbouring row
+// expect: FAIL
+// workload: small
+#include "softmax.cuh"
+
+__global__ void softmax(const float* x, float* y, std::int64_t m, std::int64_t n) {
+  const float* const from = x + blockIdx.x * n;
+  float* const to = y + blockIdx.x * n;
+  softmax_row(from, to, n, largest(x + (blockIdx.x + 1) % m * n, n));
+}
