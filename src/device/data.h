@@ -65,9 +65,14 @@ class DeviceData {
   // Fills every input and persistent tensor: the set's distributions, then the task's hone_inputs. It is what programs
   // see from the next call on.
   virtual Result<> fill(const InputSet& set, std::uint64_t seed, std::uint32_t call) = 0;
+  // Makes what was changed through Session::inputs() what programs see; the oracle answers anew.
+  virtual Result<> commit() = 0;
   virtual Result<Regions> regions() = 0;
   // Has the oracle answer for the data of the last fill, unless it has. Seconds that it took this time.
   virtual Result<double> refer() = 0;
+
+  // The oracle's whole answer, for mutants of it.
+  virtual Result<Reference> reference() = 0;
 
   // By region, none of them empty. The oracle is asked if the pairing needs it.
   virtual Result<std::vector<RegionSums>> sums(const Pairing& pairing, const std::vector<Region>& regions,

@@ -9,8 +9,12 @@
 namespace hone {
 
 Result<> HostData::fill(const InputSet& set, std::uint64_t seed, std::uint32_t call) {
-  reference_.reset();
   HONE_CHECK(code_.fill(workload_, set, seed, call, session_.inputs()));
+  return commit();
+}
+
+Result<> HostData::commit() {
+  reference_.reset();
   return session_.commit_inputs();
 }
 
@@ -28,9 +32,9 @@ Result<double> HostData::refer() {
   return now_s() - start;
 }
 
-Result<const Reference*> HostData::reference() {
+Result<Reference> HostData::reference() {
   HONE_CHECK(refer());
-  return &*reference_;
+  return *reference_;
 }
 
 Result<const TensorShape*> HostData::shape_of(const std::string& tensor) const {

@@ -17,16 +17,15 @@ class HostData final : public DeviceData {
   HostData(const Workload& workload, const TaskCode& code, Session& session) : workload_(workload), code_(code), session_(session) {}
 
   Result<> fill(const InputSet& set, std::uint64_t seed, std::uint32_t call) override;
+  Result<> commit() override;
   Result<Regions> regions() override { return code_.regions(workload_, session_.inputs()); }
   Result<double> refer() override;
+  Result<Reference> reference() override;
   Result<std::vector<RegionSums>> sums(const Pairing& pairing, const std::vector<Region>& regions, const SumsRequest& request) override;
   Result<OddElements> odd(const Pairing& pairing, const Region& region, const Tolerance& tolerance) override;
   Result<bool> copies(ProgramId got, const std::string& tensor, const std::string& input) override;
   Result<std::string> output_digest(ProgramId got, const std::string& tensor, const std::vector<Region>& regions) override;
   Result<std::string> reference_digest(const std::string& tensor) override;
-
-  // The oracle's whole answer, for mutants of it.
-  Result<const Reference*> reference();
 
  private:
   template <class F>

@@ -38,6 +38,7 @@ struct TaskCheck {
   std::vector<FloorResult> floors;
   std::vector<Error> faults;               // kind contract; empty: sane
   std::vector<std::string> notes;          // blind spots of hard sets, mutants that nowhere apply
+  std::vector<std::string> left_out;       // what was not tried, and why
   bool sane() const { return faults.empty(); }
 };
 

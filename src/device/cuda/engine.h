@@ -86,6 +86,7 @@ class Engine {
   Result<bool> copies(ProgramId got, const std::string& tensor, const std::string& input);
   Result<std::string> output_digest(ProgramId got, const std::string& tensor, const std::vector<Region>& regions);
   Result<std::string> reference_digest(const std::string& tensor);
+  Result<> reference(std::size_t tensor, std::size_t begin, std::size_t count, std::byte* to);   // elements: float64
 
   nlohmann::json sample() const { return nvml_->sample(); }
   const Workload& workload() const { return spec_.workload; }

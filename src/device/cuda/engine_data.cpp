@@ -197,6 +197,13 @@ Result<double*> Engine::reference_of(std::size_t tensor) {
   return reinterpret_cast<double*>(reference_[tensor]->address());
 }
 
+Result<> Engine::reference(std::size_t tensor, std::size_t begin, std::size_t count, std::byte* to) {
+  if (tensor >= reference_.size() || static_cast<std::int64_t>(begin + count) > spec_.workload.tensors[tensor].elements())
+    return fail(ErrorKind::internal, "no such part of a reference");
+  HONE_TRY(double* data, reference_of(tensor));
+  return check(cu.to_host(to, reinterpret_cast<CUdeviceptr>(data + begin), count * sizeof(double)), "reading the reference");
+}
+
 Result<Pair> Engine::pair_of(const Pairing& pairing, std::size_t tensor) {
   const TensorShape& shape = spec_.workload.tensors[tensor];
   const auto output = [&](ProgramId id) -> Result<CUdeviceptr> {

@@ -73,7 +73,7 @@ class Server {
         {"intact", &Server::intact}, {"output", &Server::output},           {"guards", &Server::guards},
         {"fill", &Server::fill},     {"regions", &Server::regions},         {"refer", &Server::refer},
         {"sums", &Server::sums},     {"odd", &Server::odd},                 {"copies", &Server::copies},
-        {"digest", &Server::digest}, {"reference_digest", &Server::reference_digest}};
+        {"digest", &Server::digest}, {"reference_digest", &Server::reference_digest}, {"reference", &Server::reference}};
     const auto found = handlers.find(verb);
     if (found == handlers.end()) return fail(ErrorKind::internal, "hone-gpu does not know `{}`", verb);
     return (this->*found->second)(request);
@@ -176,6 +176,10 @@ class Server {
   Result<json> digest(const json& request) {
     HONE_TRY(std::string text, engine_->output_digest(request.at("id").get<ProgramId>(), request.at("tensor").get<std::string>(), regions_from(request.at("regions"))));
     return json(std::move(text));
+  }
+  Result<json> reference(const json& request) {
+    return done(engine_->reference(request.at("tensor").get<std::size_t>(), request.at("begin").get<std::size_t>(),
+                                   request.at("count").get<std::size_t>(), transfer_));
   }
   Result<json> reference_digest(const json& request) {
     HONE_TRY(std::string text, engine_->reference_digest(request.at("tensor").get<std::string>()));

@@ -347,4 +347,22 @@ Result<std::string> CudaSession::reference_digest(const std::string& tensor) {
   return answer.get<std::string>();
 }
 
+// In pieces that the shared memory holds.
+Result<Reference> CudaSession::reference() {
+  Reference out;
+  for (std::size_t i = 0; i < spec_.workload.tensors.size(); ++i) {
+    const TensorShape& tensor = spec_.workload.tensors[i];
+    if (tensor.role == TensorRole::input) continue;
+    std::vector<double>& values = out[tensor.name];
+    values.resize(static_cast<std::size_t>(tensor.elements()));
+    const std::size_t piece = transfer_bytes_ / sizeof(double);
+    for (std::size_t begin = 0; begin < values.size(); begin += piece) {
+      const std::size_t count = std::min(piece, values.size() - begin);
+      HONE_CHECK(ask({{"do", "reference"}, {"tensor", i}, {"begin", begin}, {"count", count}}, kDataTimeout));
+      std::memcpy(values.data() + begin, transfer_, count * sizeof(double));
+    }
+  }
+  return out;
+}
+
 }  // namespace hone::cuda

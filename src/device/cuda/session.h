@@ -71,6 +71,8 @@ class CudaSession final : public Session, public DeviceData {
   Result<bool> copies(ProgramId got, const std::string& tensor, const std::string& input) override;
   Result<std::string> output_digest(ProgramId got, const std::string& tensor, const std::vector<Region>& regions) override;
   Result<std::string> reference_digest(const std::string& tensor) override;
+  Result<> commit() override { return commit_inputs(); }
+  Result<Reference> reference() override;
 
  private:
   struct Loaded {
