@@ -16,6 +16,7 @@ endfunction()
 
 hone_import(expected tl/expected.hpp)
 hone_import(mustache kainjow/mustache.hpp)
+hone_import(toml toml++/toml.h)
 hone_import(valijson valijson/validator.hpp)
 hone_import(yaml yaml-cpp/yaml.h ARCHIVES yaml-cpp)
 hone_import(crypto openssl/evp.h ARCHIVES crypto)

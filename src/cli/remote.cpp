@@ -2,6 +2,8 @@
 
 #include <cstdlib>
 
+#include "run/run.h"
+
 namespace hone::cli {
 
 Result<std::optional<client::ServiceClient>> find_service(const Global& global, const std::string& flag, const std::string& manifest) {
@@ -14,9 +16,27 @@ Result<std::optional<client::ServiceClient>> find_service(const Global& global, 
 }
 
 Result<client::ServiceClient> need_service(const Global& global, const std::string& flag) {
-  HONE_TRY(auto service, find_service(global, flag));
+  const auto here = find_run_here();       // a damaged run is none: the service may be named otherwise
+  HONE_TRY(auto service, find_service(global, flag, here && *here ? (*here)->manifest.remote : ""));
   if (!service) return fail(make_error(ErrorKind::usage, "which service?").with_hint("give --remote URL, or set HONE_URL"));
   return *std::move(service);
+}
+
+void print_result(const nlohmann::json& result) {
+  if (!result.is_object() || result.contains("report")) return;
+  fmt::print("{}", result.value("stdout", ""));
+  fmt::print(stderr, "{}", result.value("stderr", ""));
+  if (const int signal = result.value("signal", 0); signal != 0) fmt::print(stderr, "ended by signal {}\n", signal);
+  if (!result.contains("workloads") || !result["workloads"].is_array()) return;
+  for (const nlohmann::json& each : result["workloads"]) {
+    if (each.value("error", nlohmann::json()).is_null()) {
+      fmt::print("{:<20} compiles\n", each.value("id", ""));
+      continue;
+    }
+    Error error;
+    from_json(each["error"], error);
+    fmt::print("{:<20} {}\n", each.value("id", ""), to_text(error));
+  }
 }
 
 }  // namespace hone::cli

@@ -14,6 +14,9 @@ Result<std::optional<client::ServiceClient>> find_service(const Global& global, 
 // The same when one is needed. Kind usage when none is named.
 Result<client::ServiceClient> need_service(const Global& global, const std::string& flag);
 
+// What a job that is no judgement has given, as text: a command's output, candidates that do not compile.
+void print_result(const nlohmann::json& result);
+
 }  // namespace hone::cli
 
 #endif

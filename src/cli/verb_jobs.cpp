@@ -55,6 +55,8 @@ Result<int> show(const Global& global, const Options& options) {
   if (job["result"].is_object() && job["result"].contains("report")) {
     HONE_TRY(const Report report, report_from_json(job["result"]["report"]));
     fmt::print("\n{}", to_text(report));
+  } else {
+    print_result(job["result"]);
   }
   return 0;
 }

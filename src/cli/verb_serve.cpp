@@ -1,5 +1,7 @@
 #include <CLI/CLI.hpp>
+#include <arpa/inet.h>
 #include <malloc.h>
+#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -8,6 +10,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <toml++/toml.h>
 
 #include "base/text.h"
 #include "cli/verb.h"
@@ -27,7 +30,60 @@ struct Options {
   bool exec = false, quiet_log = false;
 };
 
-bool loopback(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+// Whether all that a name means here is this machine alone.
+bool loopback(const std::string& host) {
+  addrinfo* found = nullptr;
+  if (::getaddrinfo(host.c_str(), nullptr, nullptr, &found) != 0) return false;
+  bool out = true;
+  for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
+    if (each->ai_family == AF_INET) out = out && ntohl(reinterpret_cast<const sockaddr_in*>(each->ai_addr)->sin_addr.s_addr) >> 24 == 127;
+    else out = out && each->ai_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(each->ai_addr)->sin6_addr);
+  }
+  ::freeaddrinfo(found);
+  return out;
+}
+
+// Flags from a TOML file; those of the command line win. Kind usage, located in the file.
+Result<> apply_config(const std::string& file, CLI::App& app) {
+  toml::table table;
+  try {
+    table = toml::parse_file(file);
+  } catch (const toml::parse_error& error) {
+    const bool missing = !fs::exists(file);
+    return fail(make_error(ErrorKind::usage, "{}", missing ? "there is no such file" : error.description())
+                    .at({file, missing ? 0 : static_cast<int>(error.source().begin.line), missing ? 0 : static_cast<int>(error.source().begin.column)}));
+  }
+  for (const auto& [key, value] : table) {
+    const std::string name(key.str());
+    const Place place = {file, static_cast<int>(value.source().begin.line), static_cast<int>(value.source().begin.column)};
+    CLI::Option* option = name == "config" || name == "help" ? nullptr : app.get_option_no_throw("--" + name);
+    if (option == nullptr)
+      return fail(make_error(ErrorKind::usage, "`{}` is no flag of `hone serve`", name).at(place).with_hint("keys are flags without their dashes: port = 8000"));
+    std::vector<std::string> words;
+    const auto word = [&](const toml::node& node) {
+      if (const auto text = node.value_exact<std::string>()) words.push_back(*text);
+      else if (const auto number = node.value_exact<std::int64_t>()) words.push_back(std::to_string(*number));
+      else if (const auto yes = node.value_exact<bool>()) words.emplace_back(*yes ? "true" : "false");
+      else return false;
+      return true;
+    };
+    bool fine = true;
+    if (const toml::array* list = value.as_array()) {
+      for (const toml::node& each : *list) fine = fine && word(each);
+    } else {
+      fine = word(value);
+    }
+    if (!fine || words.empty()) return fail(make_error(ErrorKind::usage, "`{}` takes a text, a whole number, true or false, or a list of them", name).at(place));
+    if (option->count() > 0) continue;
+    try {
+      option->add_result(words);
+      option->run_callback();
+    } catch (const CLI::Error& error) {
+      return fail(make_error(ErrorKind::usage, "{}", error.what()).at(place));
+    }
+  }
+  return {};
+}
 
 // systemd's protocol: one datagram to the socket that it names.
 void notify_manager(const std::string& text) {
@@ -57,6 +113,7 @@ Result<int> serve(const Global& global, const Options& options) {
   service_options.tokens = options.tokens.empty() ? service_options.data / "tokens.json" : fs::absolute(options.tokens);
   service_options.version = HONE_VERSION;
   service_options.exec = options.exec;
+  service_options.guarded = !loopback(options.host);
   service_options.keep_jobs = static_cast<std::size_t>(options.keep_jobs);
   service_options.queue.jobs = options.queue;
   service_options.queue.jobs_of_token = options.queue_of_token;
@@ -68,6 +125,9 @@ Result<int> serve(const Global& global, const Options& options) {
                     .at({service_options.tokens.string()})
                     .with_hint("make one with `hone token create NAME --tokens " + service_options.tokens.string() + "`, or listen on 127.0.0.1"));
   HONE_CHECK(make_dirs(service_options.data));
+  // Other people's sources and results lie in it.
+  std::error_code unchanged;
+  fs::permissions(service_options.data, fs::perms::owner_all, unchanged);
   auto lock = FileLock::try_acquire(service_options.data / "lock");
   if (!lock && lock.error().message == "busy")
     return fail(make_error(ErrorKind::usage, "another `hone serve` uses this data").at({service_options.data.string()}).with_hint("--data takes another folder"));
@@ -117,7 +177,8 @@ Result<int> serve(const Global& global, const Options& options) {
 
 void define_serve(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
-  app.set_config("--config", "", "flags from a TOML file: port = 8000");
+  auto config = std::make_shared<std::string>();
+  app.add_option("--config", *config, "flags from a TOML file: port = 8000; the command line's own win");
   CLI::Option* device = app.add_option("--device", options->device, "what is served: cpu")->check(CLI::IsMember({"cpu"}))->capture_default_str();
   app.add_option("--gpus", options->gpus, "or these GPUs, by number: 0,1")->delimiter(',')->check(CLI::Range(0, 255))->excludes(device);
   app.add_option("--host", options->host, "address to listen on; others than loopback want tokens")->capture_default_str();
@@ -131,11 +192,14 @@ void define_serve(CLI::App& app, Invocation& invocation) {
       ->check(CLI::Range(0, 64));
   app.add_option("--queue", options->queue, "jobs that may wait")->check(CLI::Range(1, 1000000))->capture_default_str();
   app.add_option("--queue-of-token", options->queue_of_token, "jobs of one token that may wait")->check(CLI::Range(1, 1000000))->capture_default_str();
-  app.add_option("--keep-jobs", options->keep_jobs, "ended jobs to keep")->check(CLI::Range(1, 10000000))->capture_default_str();
+  app.add_option("--keep-jobs", options->keep_jobs, "ended jobs of each token to keep")->check(CLI::Range(1, 10000000))->capture_default_str();
   app.add_option("--blobs", options->blobs, "size of the blob store")->capture_default_str();
   app.add_option("--drain", options->drain, "how long running jobs may go on after SIGTERM")->capture_default_str();
-  app.callback([&invocation, options] {
-    invocation.action = [&invocation, options] { return serve(invocation.global, *options); };
+  app.callback([&invocation, &app, options, config] {
+    invocation.action = [&invocation, &app, options, config]() -> Result<int> {
+      if (!config->empty()) HONE_CHECK(apply_config(*config, app));
+      return serve(invocation.global, *options);
+    };
   });
 }
 

@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/remote.h"
+#include "run/run.h"
 #include "wire/wire.h"
 
 namespace hone::cli {
@@ -27,9 +28,10 @@ Result<json> request_of(const Options& options) {
     return json{{"argv", std::move(argv)}};
   }
   if (!options.argv.empty()) return fail(ErrorKind::usage, "only exec takes further words");
-  if (options.candidate.empty() || options.task.empty())
+  HONE_TRY(const std::optional<Run> run, find_run_here());
+  if (options.candidate.empty() || (options.task.empty() && !run))
     return fail(make_error(ErrorKind::usage, "a job of kind {} needs a candidate and --task", options.kind));
-  HONE_TRY(const Task task, load_task(options.task));
+  HONE_TRY(const Task task, options.task.empty() ? task_of(*run) : load_task(options.task));
   JudgeRequest request;
   if (options.candidate != "baseline") {
     HONE_TRY(request.candidate, load_candidate(options.candidate));
@@ -66,6 +68,7 @@ Result<int> submit(const Global& global, const Options& options) {
     if (!global.json) return fail(std::move(error));
     return exit_code_of(error.kind);
   }
+  if (!global.json) print_result(result);
   if (!result.contains("report")) return result.value("exit_code", 0) == 0 && result.value("failed", 0) == 0 ? 0 : 1;
   HONE_TRY(const Report report, report_from_json(result["report"]));
   if (!global.json) fmt::print("{}", to_text(report));

@@ -110,7 +110,11 @@ class HttpClient::Impl {
     ::SSL_ctrl(secure_->native_handle(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, const_cast<char*>(url_.host.c_str()));
     secure_->set_verify_callback(ssl::host_name_verification(url_.host));
     co_await secure_->async_handshake(ssl::stream_base::client, asio::redirect_error(asio::use_awaitable, code));
-    if (code)
+    // A peer that goes away is busy or stopping; one that answers and is not trusted stays so.
+    const bool gone = code == asio::error::eof || code == asio::error::connection_reset || code == asio::error::broken_pipe ||
+                      code == ssl::error::stream_truncated || code == beast::error::timeout;
+    if (code && gone) failed("open a secure connection to", code);
+    else if (code)
       out = fail(make_error(ErrorKind::environment, "no trusted connection to {}: {}", to_text(url_), code.message())
                      .with_hint("SSL_CERT_FILE can name the certificate of the service's authority"));
   }

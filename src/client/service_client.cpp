@@ -1,6 +1,7 @@
 #include "client/service_client.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <thread>
 
@@ -18,6 +19,15 @@ constexpr double kPoll_s = 20;
 constexpr double kUpload_s = 600;
 constexpr std::size_t kInline = std::size_t{256} << 10;   // characters of a file that a job's body holds itself
 constexpr double kLongestPause_s = 5;
+
+// As one part of a path: everything but what RFC 3986 calls unreserved is written %XX.
+std::string escaped(std::string_view text) {
+  std::string out;
+  for (const unsigned char c : text)
+    if (std::isalnum(c) != 0 || c == '-' || c == '.' || c == '_' || c == '~') out += static_cast<char>(c);
+    else out += fmt::format("%{:02X}", c);
+  return out;
+}
 
 json parse(const std::string& body) {
   json out = json::parse(body, nullptr, false);
@@ -41,6 +51,8 @@ Error error_of(const HttpAnswer& answer, const std::string& url) {
 
 Result<ServiceClient> ServiceClient::create(ClientOptions options) {
   HONE_TRY(const Url url, parse_url(options.url));
+  if (std::any_of(options.token.begin(), options.token.end(), [](unsigned char c) { return c <= ' ' || c > '~'; }))
+    return fail(make_error(ErrorKind::usage, "the token holds a blank, a line end or another character that no token has").with_hint("look at HONE_TOKEN"));
   std::string text = to_text(url);
   return ServiceClient(HttpClient(url), std::move(text), std::move(options));
 }
@@ -83,7 +95,7 @@ Result<ServiceClient::Health> ServiceClient::health() {
   return out;
 }
 
-Result<json> ServiceClient::task(const std::string& name) { return call("GET", "/v1/tasks/" + name, kAnswer_s); }
+Result<json> ServiceClient::task(const std::string& name) { return call("GET", "/v1/tasks/" + escaped(name), kAnswer_s); }
 
 Result<json> ServiceClient::submit(json job) {
   for (const char* side : {"candidate", "incumbent"}) {
@@ -104,12 +116,12 @@ Result<json> ServiceClient::submit(json job) {
 }
 
 Result<json> ServiceClient::job(const std::string& id, double wait_s, std::optional<std::int64_t> after) {
-  return call("GET", fmt::format("/v1/jobs/{}?wait={:.3f}{}", id, wait_s, after ? fmt::format("&after={}", *after) : ""), wait_s + kAnswer_s);
+  return call("GET", fmt::format("/v1/jobs/{}?wait={:.3f}{}", escaped(id), wait_s, after ? fmt::format("&after={}", *after) : ""), wait_s + kAnswer_s);
 }
 
 Result<json> ServiceClient::jobs(int limit) { return call("GET", fmt::format("/v1/jobs?limit={}", limit), kAnswer_s); }
 
-Result<json> ServiceClient::cancel(const std::string& id) { return call("POST", "/v1/jobs/" + id + "/cancel", kAnswer_s); }
+Result<json> ServiceClient::cancel(const std::string& id) { return call("POST", "/v1/jobs/" + escaped(id) + "/cancel", kAnswer_s); }
 
 Result<json> ServiceClient::follow(const std::string& id) {
   std::int64_t seen = 0;

@@ -1,5 +1,7 @@
 #include "server/api.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -129,6 +131,18 @@ std::optional<std::string_view> secret_of(const HttpRequest& request) {
   return value.substr(space + 1);
 }
 
+// "127.0.0.1:8000", "localhost", "[::1]:8000", also after "http://".
+bool is_loopback_v4(std::string_view text) {
+  in_addr address = {};
+  return ::inet_pton(AF_INET, std::string(text).c_str(), &address) == 1 && (ntohl(address.s_addr) >> 24) == 127;
+}
+bool names_loopback(std::string_view text) {
+  if (const std::size_t scheme = text.find("://"); scheme != std::string_view::npos) text.remove_prefix(scheme + 3);
+  if (text.starts_with("[::1]")) return text.size() == 5 || text[5] == ':';
+  text = text.substr(0, text.find(':'));
+  return text == "localhost" || is_loopback_v4(text);
+}
+
 class Api {
  public:
   Api(Service& service, Log& log) : service_(service), log_(log) {}
@@ -143,6 +157,10 @@ class Api {
                                 .with_hint("/openapi.json lists what there is"),
                             request.id);
       if (method) out.refusal->headers.emplace_back("Allow", found.allowed);
+      return out;
+    }
+    if (auto error = foreign(request, *found.route)) {
+      out.refusal = refusal(403, *error, request.id);
       return out;
     }
     const auto caller = admit(request, *found.route);
@@ -226,6 +244,18 @@ class Api {
   }
 
  private:
+  // Without tokens whoever is on this machine may ask, but not a web page that somebody here looks at: a browser names
+  // the page's origin, and a page that has made its own name mean 127.0.0.1 comes with that name as the host.
+  std::optional<Error> foreign(const HttpRequest& request, const Route& route) const {
+    if (route.open || service_.wants_tokens()) return std::nullopt;
+    for (const char* name : {"host", "origin"})
+      if (const auto given = request.header(name); given && !names_loopback(*given))
+        return make_error(ErrorKind::unauthorized, "{}: {} is not this machine's own address", name,
+                          json(given->substr(0, 80)).dump(-1, ' ', true, json::error_handler_t::replace))
+            .with_hint("a service that others use has tokens: `hone token create NAME`");
+    return std::nullopt;
+  }
+
   Result<Caller> admit(const HttpRequest& request, const Route& route) {
     if (route.open) return Caller{std::nullopt, request.peer, request.id};
     return service_.admit(secret_of(request), request.peer, request.id);
@@ -314,9 +344,9 @@ class Api {
 
   Result<HttpReply> submit(const HttpRequest& request, const Query& query, const Caller& caller) {
     HONE_CHECK(query.nothing_else());
-    const std::string type = request.header("content-type").value_or("application/json");
+    const std::string type = request.header("content-type").value_or("");
     if (type.substr(0, type.find(';')) != "application/json")
-      return refusal(415, make_error(ErrorKind::usage, "Content-Type: a job is application/json"), request.id);
+      return refusal(415, make_error(ErrorKind::usage, "Content-Type must be application/json"), request.id);
     std::string key;
     if (const auto given = request.header("idempotency-key")) {
       key = *given;
@@ -364,7 +394,7 @@ HttpApi make_api(Service& service, Log& log) {
   out.head = [api](const HttpRequest& head) { return api->head(head); };
   out.answer = [api](const HttpRequest& request) { return api->answer(request); };
   out.refuse = [](int status, const std::string& message, const HttpRequest& request) {
-    return refusal(status, make_error(ErrorKind::usage, "{}", message), request.id);
+    return refusal(status, make_error(status == 503 ? ErrorKind::unavailable : ErrorKind::usage, "{}", message), request.id);
   };
   out.done = [api](const HttpRequest& request, int status, double seconds) { api->done(request, status, seconds); };
   out.connections = [&service](int open) { service.metrics().set("hone_http_connections", {}, open); };

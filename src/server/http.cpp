@@ -205,7 +205,11 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
         co_await timer.async_wait(asio::redirect_error(asio::use_awaitable, code));
         continue;
       }
-      if (connections_ >= options_.connections) {
+      if (connections_ >= options_.connections && !idle_.empty()) {
+        idle_.front()->close();
+        idle_.pop_front();
+      } else if (connections_ >= options_.connections) {
+        if (!options_.tls_cert.empty()) continue;   // closed: no answer can be read before a handshake
         static constexpr std::string_view kBusy =
             "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
         socket.non_blocking(true, code);
@@ -215,6 +219,30 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       asio::co_spawn(io_, connection(std::move(socket)), asio::detached);
     }
   }
+
+  // On the list of connections that have no request under way, the longest silent first; the loop's thread alone.
+  struct Idle {
+    Idle(Impl& owner_, beast::tcp_stream& stream_) : owner(owner_), stream(stream_) { owner.idle_.push_back(&stream); }
+    ~Idle() { owner.idle_.remove(&stream); }   // it may be gone from there already
+    Idle(const Idle&) = delete;
+    Idle& operator=(const Idle&) = delete;
+    Impl& owner;
+    beast::tcp_stream& stream;
+  };
+  // Bytes of a body in memory, counted while they are.
+  struct Held {
+    explicit Held(Impl& owner_) : owner(owner_) {}
+    ~Held() { owner.held_bytes_ -= bytes; }
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    bool more(std::uint64_t count) {
+      bytes += count;
+      owner.held_bytes_ += count;
+      return owner.held_bytes_ <= owner.options_.body_bytes;
+    }
+    Impl& owner;
+    std::uint64_t bytes = 0;
+  };
 
   awaitable<void> connection(tcp::socket socket) {
     struct Count {
@@ -232,7 +260,10 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       } else {
         beast::ssl_stream<beast::tcp_stream> stream(std::move(socket), tls_);
         beast::get_lowest_layer(stream).expires_after(as_duration(options_.head_s));
-        co_await stream.async_handshake(ssl::stream_base::server, asio::redirect_error(asio::use_awaitable, code));
+        {
+          const Idle idle(*this, beast::get_lowest_layer(stream));
+          co_await stream.async_handshake(ssl::stream_base::server, asio::redirect_error(asio::use_awaitable, code));
+        }
         if (!code) co_await serve(std::move(stream), peer);
       }
     } catch (const std::exception&) {
@@ -250,7 +281,10 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       head.body_limit(boost::none);
       lowest.expires_after(as_duration(options_.head_s));
       error_code code;
-      co_await http::async_read_header(stream, buffer, head, asio::redirect_error(asio::use_awaitable, code));
+      {
+        const Idle idle(*this, lowest);
+        co_await http::async_read_header(stream, buffer, head, asio::redirect_error(asio::use_awaitable, code));
+      }
       const double begin = now_s();
       if (code) {
         if (code == http::error::header_limit || code.category() == error_code(http::error::bad_method).category()) {
@@ -272,6 +306,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       if (head.content_length()) request.length = *head.content_length();
       const bool chunked = head.get().chunked();
       HttpReply reply = HttpResponse();
+      Held held(*this);
       bool broken = false;
       if (!request.fault.empty()) {
         reply = api_.refuse(400, request.fault, request);
@@ -310,7 +345,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
             }
             const std::string_view text(piece.data(), got);
             if (plan.sink) early = co_await on_pool([&] { return plan.sink(text); });
-            else request.body += text;
+            else if (held.more(got)) request.body += text;
+            else early = api_.refuse(503, "too many large bodies are on their way", request);
           }
           if (early) {
             reply = *std::move(early);
@@ -351,7 +387,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
       int status = 200;
       if (auto* events = std::get_if<HttpEvents>(&reply)) {
         keep = false;
-        co_await write_events(stream, *events, request);
+        co_await write_events(stream, *events, request, is_head);
       } else {
         const HttpResponse& response = std::get<HttpResponse>(reply);
         status = response.status;
@@ -400,7 +436,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   template <class Stream>
-  awaitable<void> write_events(Stream& stream, HttpEvents& events, const HttpRequest& request) {
+  awaitable<void> write_events(Stream& stream, HttpEvents& events, const HttpRequest& request, bool head_only) {
     http::response<http::empty_body> response;
     response.version(11);
     response.result(http::status::ok);
@@ -413,6 +449,7 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
     error_code code;
     lowest.expires_after(as_duration(options_.write_s));
     co_await http::async_write_header(stream, serializer, asio::redirect_error(asio::use_awaitable, code));
+    if (head_only) co_return;
     Subscription subscription(*this, events.topic);
     for (double said_s = now_s(); !code;) {
       HttpEvents::Part part = co_await on_pool([&] { return events.next(); });
@@ -449,6 +486,8 @@ class HttpServer::Impl : public std::enable_shared_from_this<Impl> {
   ssl::context tls_;
   asio::thread_pool pool_;
   std::multimap<std::string, Waiter*> waiters_;
+  std::list<beast::tcp_stream*> idle_;
+  std::uint64_t held_bytes_ = 0;
   std::atomic<int> connections_{0};
   std::atomic<bool> closing_{false};
   unsigned short port_ = 0;

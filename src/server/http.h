@@ -79,7 +79,8 @@ struct HttpOptions {
   unsigned short port = 0;                           // 0: any free one
   fs::path tls_cert, tls_key;                        // PEM; both or none
   int threads = 16;                                  // of the pool
-  int connections = 1024;                            // more are answered 503 and closed
+  int connections = 1024;                            // beyond them those go that have said nothing for longest; or 503
+  std::uint64_t body_bytes = std::uint64_t{256} << 20;   // of all bodies that are on their way; more are answered 503
   double head_s = 30, body_s = 30, write_s = 30;     // for a whole head; without progress of a body or an answer
 };
 

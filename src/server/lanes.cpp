@@ -31,6 +31,7 @@ struct Service::Watched {
   std::optional<json> answer;              // its own, or what `end` made of it
   json partial = json::array();            // workloads that it told of
   bool alive = true, late = false, cancelled = false;
+  bool stopped = false;                    // this service ended it because it stops: no answer counts
   std::string lost = "the device process has ended";
 
   void end(const Error& error) {
@@ -122,7 +123,7 @@ void Service::compile(Lane& lane, const Waiting& waiting) {
       first.request.timeout_s = kMostCompiling_s;
       seen = watch(lane, first, *std::move(request));
     }
-  const bool ends = seen.answer && !seen.answer->empty() && !seen.late && !seen.cancelled;
+  const bool ends = seen.answer && !seen.answer->empty() && !seen.late && !seen.cancelled && !seen.stopped;
   std::optional<Waiting> ended;
   {
     const std::lock_guard lock(mutex_);
@@ -295,6 +296,7 @@ Service::Watched Service::watch(Lane& lane, const Job& job, json request) {
     seen.late = seen.late || now - begin > limit_s;
     if ((seen.late || seen.cancelled || stopping_) && asked_s == 0) {
       asked_s = now;
+      seen.stopped = !seen.late && !seen.cancelled;
       (void)lane.process->send({{"cancel", job.id}});
     }
     if (stopping_ && asked_s > 0 && now - asked_s > 0.2) break;
@@ -353,7 +355,7 @@ bool Service::lead(Lane& lane, const Waiting& waiting, const Job& job, json requ
 
   const double begin = now_s();
   Watched seen = watch(lane, job, std::move(request));
-  if (stopping_ && !seen.answer) return seen.alive;   // queued again at the next start
+  if (seen.stopped || (stopping_ && !seen.answer)) return seen.alive;   // queued again at the next start
   const double ran_s = now_s() - begin;
   if (!seen.answer && !seen.late && !seen.cancelled) {
     const int losses = [&] {
@@ -383,7 +385,7 @@ bool Service::lead(Lane& lane, const Waiting& waiting, const Job& job, json requ
   }
   const std::lock_guard lock(mutex_);
   lane.lost = 0;
-  lane.probed_s = now_s();
+  lane.life_s = lane.probed_s = now_s();   // keeping the result may have waited for the disk
   return true;
 }
 

@@ -32,9 +32,16 @@ double microseconds(const std::string& utc) {
   return static_cast<double>(::timegm(&parts)) * 1e6 + std::strtod(utc.substr(20, 3).c_str(), nullptr) * 1e3;
 }
 
+// 0: it cannot be seen.
+std::uint64_t free_bytes(const fs::path& folder) {
+  struct statvfs disk = {};
+  return ::statvfs(folder.c_str(), &disk) == 0 ? std::uint64_t{disk.f_bavail} * disk.f_frsize : 0;
+}
+
 }  // namespace
 
-Service::Service(ServiceOptions options, Log& log) : options_(std::move(options)), log_(log), queue_(options_.queue), began_s_(now_s()) {
+Service::Service(ServiceOptions options, Log& log)
+    : options_(std::move(options)), log_(log), queue_(options_.queue), guarded_(options_.guarded), began_s_(now_s()) {
   metrics_.describe("hone_build_info", "gauge", "the running version");
   metrics_.describe("hone_jobs_total", "counter", "jobs that have ended, by kind and how");
   metrics_.describe("hone_jobs_accepted_total", "counter", "jobs accepted, by kind");
@@ -119,10 +126,15 @@ void Service::drain(double limit_s) {
 
 // ---- who and how much
 
+bool Service::wants_tokens() const {
+  if (tokens_->any()) guarded_ = true;
+  return guarded_;
+}
+
 Result<Caller> Service::admit(std::optional<std::string_view> secret, const std::string& peer, const std::string& request_id) {
   Caller caller{std::nullopt, peer, request_id};
   if (secret) caller.token = tokens_->find(*secret);
-  if ((secret || !tokens_->empty()) && !caller.token)
+  if ((secret || wants_tokens()) && !caller.token)
     return fail(make_error(ErrorKind::unauthorized, "{}", secret ? "the token is unknown or revoked" : "this service wants a token")
                     .with_hint("set HONE_TOKEN, or send the header `Authorization: Bearer TOKEN`; `hone token create` makes one"));
   if (caller.token && caller.token->quotas.requests_per_s > 0) {
@@ -151,6 +163,7 @@ Result<Service::Submitted> Service::submit(const Caller& caller, const json& bod
   request.token = caller.id();
   request.kind = body["kind"].get<std::string>();
   request.key = key;
+  request.request_id = caller.request_id;
   request.priority = body.value("priority", 0);
   request.timeout_s = body.value("timeout_s", 0.0);
   if (body.contains("queue_timeout_s")) request.queue_timeout_s = body["queue_timeout_s"].get<double>();
@@ -161,24 +174,42 @@ Result<Service::Submitted> Service::submit(const Caller& caller, const json& bod
     if (const auto candidate = request.body.find(side); candidate != request.body.end())
       for (const auto& [name, content] : candidate->at("files").items())
         if (content.is_object() && content.contains("sha256")) request.blobs.push_back(content["sha256"].get<std::string>());
-  if (caller.token && caller.token->quotas.device_s > 0) {
-    HONE_TRY(const double used, store_->ran_s(request.token, today()));
-    if (used >= caller.token->quotas.device_s)
-      return fail(ErrorKind::quota, "token {} has used its {} of device time of today (UTC)", caller.token->name, format_duration(caller.token->quotas.device_s));
-  }
-  {
+  // Asked for a new job only: one that is sent again is answered whatever has been used up since.
+  const auto may = [&]() -> Result<> {
+    if (caller.token) {
+      HONE_CHECK(has_bytes_left(*caller.token, request.body.dump().size()));
+      HONE_CHECK(has_time_left(*caller.token));
+    }
     const std::lock_guard lock(mutex_);
     if (draining_) return fail(ErrorKind::unavailable, "the service is being stopped");
     if (caller.token && caller.token->quotas.jobs > 0) queue_.limit_running(request.token, caller.token->quotas.jobs);
-    HONE_CHECK(queue_.room_for(request.token));
-  }
-  HONE_TRY(Accepted accepted, store_->accept(request));
+    return queue_.room_for(request.token);
+  };
+  HONE_TRY(Accepted accepted, store_->accept(request, may));
   if (!accepted.repeated) {
     metrics_.add("hone_jobs_accepted_total", {{"kind", request.kind}});
+    log_.info("job_accepted", {{"job", accepted.job.id}, {"request_id", caller.request_id}, {"token", caller.id()}, {"peer", caller.peer}});
     enqueue(accepted.job);
     wake_.notify_all();
   }
   return Submitted{job_json(accepted.job), accepted.repeated};
+}
+
+// So many bytes more, of blobs or of a job's own body.
+Result<> Service::has_bytes_left(const Token& token, std::uint64_t bytes) const {
+  if (token.quotas.bytes == 0) return {};
+  HONE_TRY(const std::uint64_t blobs, store_->blob_bytes(token.id));
+  HONE_TRY(const std::uint64_t bodies, store_->body_bytes(token.id));
+  if (blobs + bodies + bytes <= token.quotas.bytes) return {};
+  return fail(ErrorKind::quota, "token {} may keep {} in blobs and jobs that have not ended; it has {}, and this is {}", token.name,
+              format_bytes(token.quotas.bytes), format_bytes(blobs + bodies), format_bytes(bytes));
+}
+
+Result<> Service::has_time_left(const Token& token) const {
+  if (token.quotas.device_s <= 0) return {};
+  HONE_TRY(const double used, store_->ran_s(token.id, today()));
+  if (used < token.quotas.device_s) return {};
+  return fail(ErrorKind::quota, "token {} has used its {} of device time of today (UTC)", token.name, format_duration(token.quotas.device_s));
 }
 
 void Service::enqueue(const Job& job) {
@@ -319,20 +350,30 @@ void Service::janitor() {
     if (now_s() - collected_s < kCollect_s) continue;
     collected_s = now_s();
     (void)store_->drop_old_jobs(options_.keep_jobs);
-    if (const auto gone = store_->collect_blobs(options_.blob_bytes))
-      for (const std::string& each : *gone) (void)blobs_->remove(each);
+    collect(options_.blob_bytes);
   }
 }
 
 // ---- blobs
 
+void Service::collect(std::uint64_t keep_bytes) {
+  if (const auto gone = store_->collect_blobs(keep_bytes))
+    for (const std::string& each : *gone) (void)blobs_->remove(each);
+}
+
 Result<Blobs::Upload> Service::begin_blob(const Caller& caller, const std::string& sha256, std::uint64_t bytes) {
   if (!caller.may(Scope::submit)) return fail(ErrorKind::unauthorized, "this token has not the scope submit");
-  if (caller.token && caller.token->quotas.bytes > 0) {
-    HONE_TRY(const std::uint64_t used, store_->blob_bytes(caller.id()));
-    if (used + bytes > caller.token->quotas.bytes)
-      return fail(ErrorKind::quota, "token {} may keep {} of blobs and has {}", caller.token->name, format_bytes(caller.token->quotas.bytes), format_bytes(used));
+  if (has_blob(caller, sha256)) return blobs_->begin(sha256);   // sent again: it takes no room
+  if (caller.token) HONE_CHECK(has_bytes_left(*caller.token, bytes));
+  HONE_TRY(std::uint64_t held, store_->blob_bytes());
+  if (held + bytes > options_.blob_bytes) {
+    collect(options_.blob_bytes > bytes ? options_.blob_bytes - bytes : 0);
+    HONE_TRY(held, store_->blob_bytes());
   }
+  if (held + bytes > options_.blob_bytes)
+    return fail(ErrorKind::unavailable, "no room for a blob of {}: {} of {} are needed by jobs", format_bytes(bytes), format_bytes(held), format_bytes(options_.blob_bytes));
+  if (free_bytes(options_.data) < kLeastFree + bytes)
+    return fail(ErrorKind::unavailable, "the disk of {} has no room for a blob of {}", options_.data.string(), format_bytes(bytes));
   return blobs_->begin(sha256);
 }
 
@@ -377,13 +418,12 @@ Health Service::health() const {
       compilers.push_back({{"number", lane->number}, {"state", lane->state}, {"job", lane->job.empty() ? json() : json(lane->job)}, {"pid", pid(*lane)}});
   }
   if (draining_) because("draining", "the service is being stopped");
-  struct statvfs disk = {};
-  const bool full = ::statvfs(options_.data.c_str(), &disk) != 0 || std::uint64_t{disk.f_bavail} * disk.f_frsize < kLeastFree;
+  const bool full = free_bytes(options_.data) < kLeastFree;
   if (full) because("disk_full", fmt::format("{} has too little room", options_.data.string()));
   out.ok = any && !draining_ && !full;
   out.body = {{"schema", "hone.health/1"}, {"ok", out.ok}, {"reasons", std::move(reasons)}, {"version", options_.version},
               {"uptime_s", now - began_s_}, {"devices", std::move(devices)}, {"compilers", std::move(compilers)}, {"queue", {{"waiting", waiting}}}, {"exec", options_.exec},
-              {"tokens", !tokens_->empty()}};
+              {"tokens", wants_tokens()}};
   return out;
 }
 

@@ -25,6 +25,7 @@ struct ServiceOptions {
   std::size_t compilers = 0;               // processes that compile beside the devices; none: under the lease
   std::string version;
   bool exec = false;
+  bool guarded = false;                    // it can be reached from elsewhere: nobody gets in without a token
   QueueLimits queue;
   std::size_t keep_jobs = 10000;           // ended ones
   std::uint64_t blob_bytes = std::uint64_t{10} << 30;
@@ -34,7 +35,7 @@ struct ServiceOptions {
   double probe_s = 10;                     // between probes of an idle device
 };
 
-// Who asks. No token: a service without tokens, which listens on loopback only.
+// Who asks. No token: a service that has never had tokens, and listens on loopback only.
 struct Caller {
   std::optional<Token> token;
   std::string peer, request_id;
@@ -67,7 +68,8 @@ class Service {
 
   // Of a secret, without counting a request.
   std::optional<Token> identify(std::string_view secret) const { return tokens_->find(secret); }
-  bool wants_tokens() const { return !tokens_->empty(); }
+  // Once it has wanted them it always will: with its last token revoked, nobody gets in.
+  bool wants_tokens() const;
   const std::string& version() const { return options_.version; }
 
   // Whether jobs of this kind can be done here at all. Kind unavailable.
@@ -120,7 +122,10 @@ class Service {
   void keep(const Job& job, std::int64_t lease, JobState state, const nlohmann::json& answer, double ran_s);
   Result<nlohmann::json> with_blobs(nlohmann::json request) const;
 
+  Result<> has_bytes_left(const Token& token, std::uint64_t bytes) const;
+  Result<> has_time_left(const Token& token) const;
   void enqueue(const Job& job);
+  void collect(std::uint64_t keep_bytes);
   void janitor();
   void end_job(const Job& job, JobState state, nlohmann::json result, double waited_s);
   void changed(const std::string& job) {
@@ -149,6 +154,7 @@ class Service {
   std::vector<Ending> unended_;            // jobs that never ran and whose end could not be written yet
   std::vector<std::unique_ptr<Lane>> lanes_, compilers_;
   std::atomic<bool> draining_{false}, stopping_{false};
+  mutable std::atomic<bool> guarded_;
   const double began_s_;
   std::thread janitor_;
 };

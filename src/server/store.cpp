@@ -258,7 +258,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& database) {
   }
 }
 
-Result<Accepted> Store::accept(const JobRequest& request) {
+Result<Accepted> Store::accept(const JobRequest& request, const std::function<Result<>()>& may) {
   Accepted out;
   HONE_CHECK(impl_->change([&](SQLite::Database& database) -> Result<> {
     const std::string hash = hash_of(request);
@@ -273,6 +273,7 @@ Result<Accepted> Store::accept(const JobRequest& request) {
         return {};
       }
     }
+    if (Result<> allowed = may ? may() : Result<>(); !allowed) return allowed;
     out.job.id = fresh_id();
     SQLite::Statement insert(database,
                              "INSERT INTO jobs (id, token, kind, key, request_hash, priority, timeout_s, queue_timeout_s, body, state, accepted) "
@@ -296,7 +297,7 @@ Result<Accepted> Store::accept(const JobRequest& request) {
       database.exec("UPDATE uses SET n = n + 1");
       bound(database, "UPDATE blobs SET used = (SELECT n FROM uses) WHERE sha256 = ?", blob).exec();
     }
-    insert_event(database, out.job.id, "queued", nlohmann::json::object());
+    insert_event(database, out.job.id, "queued", request.request_id.empty() ? nlohmann::json::object() : nlohmann::json{{"request_id", request.request_id}});
     return {};
   }));
   HONE_TRY(out.job, job(out.job.id));
@@ -440,6 +441,14 @@ Result<std::uint64_t> Store::blob_bytes(const std::optional<std::string>& token)
   });
 }
 
+Result<std::uint64_t> Store::body_bytes(const std::string& token) const {
+  return impl_->read<std::uint64_t>([&](const SQLite::Database& database) {
+    SQLite::Statement sum = bound(database, "SELECT coalesce(sum(length(body)), 0) FROM jobs WHERE token = ? AND state IN ('queued', 'running')", token);
+    sum.executeStep();
+    return static_cast<std::uint64_t>(sum.getColumn(0).getInt64());
+  });
+}
+
 Result<std::vector<std::string>> Store::collect_blobs(std::uint64_t keep_bytes) {
   std::vector<std::string> out;
   HONE_CHECK(impl_->change([&](SQLite::Database& database) -> Result<> {
@@ -465,7 +474,8 @@ Result<std::size_t> Store::drop_old_jobs(std::size_t keep) {
   std::size_t dropped = 0;
   HONE_CHECK(impl_->change([&](SQLite::Database& database) -> Result<> {
     SQLite::Statement rows = bound(database,
-                                   "SELECT id FROM jobs WHERE state IN ('done', 'cancelled') ORDER BY number DESC LIMIT -1 OFFSET ?",
+                                   "SELECT id FROM (SELECT id, row_number() OVER (PARTITION BY token ORDER BY number DESC) AS place FROM jobs "
+                                   "WHERE state IN ('done', 'cancelled')) WHERE place > ?",
                                    static_cast<std::int64_t>(keep));
     std::vector<std::string> ids;
     while (rows.executeStep()) ids.push_back(rows.getColumn(0).getString());

@@ -34,6 +34,7 @@ struct JobRequest {
   std::optional<double> queue_timeout_s;   // of waiting
   nlohmann::json body;                     // what the kind takes
   std::vector<std::string> blobs;          // sha256 of what it needs; kept while it lives
+  std::string request_id;                  // of the HTTP request that brought it; stands in its first event
 };
 
 struct Job {
@@ -69,8 +70,8 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // Kind conflict when the key was used for another request.
-  Result<Accepted> accept(const JobRequest& request);
+  // Kind conflict when the key was used for another request. `may` is asked for a new job only: its error is the answer.
+  Result<Accepted> accept(const JobRequest& request, const std::function<Result<>()>& may = {});
   // A queued job runs from now on, after `waited_s` more in the queue: its new lease. Kind conflict when it is not queued.
   Result<std::int64_t> start(const std::string& job, double waited_s);
   // Back to the queue: its device was lost. Kind conflict as for `finish`.
@@ -99,10 +100,12 @@ class Store {
   Result<> own_blob(const std::string& sha256, std::uint64_t bytes, const std::string& token);
   Result<bool> may_read_blob(const std::string& sha256, const std::string& token) const;
   Result<std::uint64_t> blob_bytes(const std::optional<std::string>& token = {}) const;
+  // Of the bodies of a token's jobs that have not ended.
+  Result<std::uint64_t> body_bytes(const std::string& token) const;
   // Forgets blobs that no living job names, oldest use first, until `keep_bytes` are left; the files of those
   // returned may be removed.
   Result<std::vector<std::string>> collect_blobs(std::uint64_t keep_bytes);
-  // Ended jobs beyond the latest `keep`, with their events.
+  // Ended jobs beyond each token's latest `keep`, with their events.
   Result<std::size_t> drop_old_jobs(std::size_t keep);
 
   // "ok", or what SQLite found.

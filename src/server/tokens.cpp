@@ -212,6 +212,11 @@ bool Tokens::empty() const {
   return by_hash_.empty();
 }
 
+bool Tokens::any() const {
+  const std::shared_lock lock(mutex_);
+  return !tokens_.empty();
+}
+
 std::optional<Token> Tokens::find(std::string_view secret) const {
   const std::shared_lock lock(mutex_);
   const auto found = by_hash_.find(sha256(secret));

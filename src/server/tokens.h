@@ -74,6 +74,7 @@ class Tokens {
   // In the order of making.
   std::vector<Token> list() const;
   bool empty() const;                      // none is good
+  bool any() const;                        // revoked ones too
 
   // The good token with this secret; compared by hash, so that time tells nothing. None: unauthorized (401).
   std::optional<Token> find(std::string_view secret) const;

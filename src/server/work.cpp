@@ -192,6 +192,8 @@ class Worker {
     if (!exec_) return fail(make_error(ErrorKind::unavailable, "this service runs no commands").with_hint("its operator can start it with --exec"));
     JailSpec jail;
     jail.argv = in.at("argv").get<std::vector<std::string>>();
+    // A bare name is looked for where the jail's PATH says.
+    if (jail.argv.front().find('/') == std::string::npos) jail.argv.insert(jail.argv.begin(), {"/bin/sh", "-c", "exec \"$@\"", "sh"});
     jail.env = {"PATH=/usr/bin:/bin", "HOME=/tmp", "LANG=C.UTF-8"};
     jail.cwd = "/tmp";
     jail.stdin_text = in.value("stdin", "");

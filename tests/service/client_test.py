@@ -61,7 +61,7 @@ class Client(Shared):
             self.assertEqual(manifest["remote"], self.server.url)
             self.assertEqual(manifest["device"]["name"], "cpu")
             self.assertIn(self.server.url, (run / "PROMPT.md").read_text())
-            done = hone("run", "--run", str(run), "--agent", "tuner", "--budget", "evaluations=2,time=10min", env=env)
+            done = hone("run", "--run", str(run), "--agent", "tuner", "--budget", "evaluations=2,time=10m", env=env)
             self.assertIn(done.returncode, (0, 4), done.stdout + done.stderr)
             facts = json.loads(hone("status", "--run", str(run), "--json", env=env).stdout)
             self.assertEqual(facts["evaluations"]["used"], 2, facts)

@@ -57,10 +57,10 @@ class Hostile(Shared):
     def test_a_body_of_a_gigabyte_is_refused_at_once(self):
         before = self.server.rss()
         with self.server.raw() as s:
-            s.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n")
+            s.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 1073741824\r\n\r\n")
             self.assertIn(b" 413 ", s.recv(4096).split(b"\r\n")[0])
         with self.server.raw() as s:       # without telling its length
-            s.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
+            s.sendall(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n")
             with contextlib.suppress(OSError):
                 for _ in range(1024):
                     s.sendall(b"100000\r\n" + b"x" * 0x100000 + b"\r\n")
@@ -71,7 +71,7 @@ class Hostile(Shared):
     def test_torn_uploads_leave_nothing(self):
         data = os.urandom(1 << 20)
         with self.server.raw() as s:
-            s.sendall(f"PUT /v1/blobs/{sha256(data)} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data[: 1 << 19])
+            s.sendall(f"PUT /v1/blobs/{sha256(data)} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data[: 1 << 19])
         time.sleep(0.3)
         self.error(self.server.request("GET", f"/v1/blobs/{sha256(data)}"), 404)
         left = [each for each in (self.server.data / "blobs").rglob("*") if each.is_file()]
@@ -92,7 +92,7 @@ class Hostile(Shared):
         for each in silent[:25]:
             each.sendall(b"GET /health HTTP/1.1\r\nHost")
         for each in silent[25:]:
-            each.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+            each.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
             each.shutdown(socket.SHUT_WR)
         begun = time.monotonic()
         self.assertEqual(self.server.health().status, 200)
@@ -104,7 +104,7 @@ class Hostile(Shared):
 
     def test_pipelined_requests_are_answered_in_order(self):
         with self.server.raw() as s:
-            s.sendall(b"GET /health HTTP/1.1\r\nHost: x\r\n\r\nGET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            s.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\nGET /nothing HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
             data = b""
             while part := s.recv(65536):
                 data += part

@@ -70,7 +70,7 @@ class Tokens(unittest.TestCase):
 
     def test_secrets_are_nowhere(self):
         self.ask("alice", "GET", "/v1/jobs")
-        self.ask("alice", "POST", "/v1/jobs", b"{")
+        self.ask("alice", "POST", "/v1/jobs", b"{", headers={"Content-Type": "application/json"})
         self.ask("hone_wrong-secret-of-somebody", "GET", "/v1/jobs")
         for file in [*self.server.data.rglob("*"), self.server.folder / "log", self.file]:
             if file.is_file():
