@@ -169,6 +169,8 @@ Result<Service::Submitted> Service::submit(const Caller& caller, const json& bod
   if (body.contains("queue_timeout_s")) request.queue_timeout_s = body["queue_timeout_s"].get<double>();
   request.body = body["request"];
   HONE_CHECK(supports(request.kind));
+  if (request.priority > 0 && caller.token && !caller.may(Scope::admin))
+    return fail(make_error(ErrorKind::unauthorized, "a priority above 0 goes before other tokens' jobs: that is an administrator's").with_hint("up to 0 is anybody's"));
   if (request.kind == "exec" && !caller.may(Scope::exec)) return fail(ErrorKind::unauthorized, "this token has not the scope exec");
   for (const char* side : {"candidate", "incumbent"})
     if (const auto candidate = request.body.find(side); candidate != request.body.end())

@@ -44,6 +44,9 @@ class Tokens(unittest.TestCase):
         self.assertEqual(self.ask("alice", "POST", "/v1/jobs", {"kind": "exec", "request": {"argv": ["/bin/true"]}}).status, 403)
         self.assertEqual(self.ask("root", "POST", "/v1/jobs", {"kind": "exec", "request": {"argv": ["/bin/true"]}}).status, 403)
         self.assertEqual(self.ask("shell", "POST", "/v1/jobs", {"kind": "exec", "request": {"argv": ["/bin/true"]}}).status, 202)
+        self.assertEqual(self.ask("bob", "POST", "/v1/jobs", {**bench(), "priority": 1}).status, 403)
+        self.assertEqual(self.ask("bob", "POST", "/v1/jobs", {**bench(), "priority": -1}).status, 202)
+        self.assertEqual(self.ask("root", "POST", "/v1/jobs", {**bench(), "priority": 1}).status, 202)
 
     def test_a_token_sees_its_own_only(self):
         job = self.ask("alice", "POST", "/v1/jobs", bench()).json["id"]
