@@ -124,8 +124,9 @@ class Launch {
   std::size_t index_;
 };
 
+// A box with fewer extents than the tensor has axes: the tensor's leading axes are taken as one.
 struct TensorMapSpec {
-  std::vector<std::int64_t> box, strides;              // elements
+  std::vector<std::int64_t> box, strides;              // elements, outermost first
   std::string swizzle = "none", l2 = "none", fill = "zero";
 };
 

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "base/yaml.h"
 #include "contract/task.h"
+#include "toolchain/headers.h"
 
 namespace hone {
 namespace {
@@ -438,6 +439,12 @@ class Loader {
         if (!is_word(library, "-+.")) return bad(pointer + "/link", "\"{}\" cannot be the name of a library", library);
         if (folder) return bad(pointer + "/link", "a kernel program links with nothing");
         spec.link.push_back("-l" + library);
+      }
+      spec.needs = value.value("needs", "");
+      if (!spec.needs.empty() && find_header_package(spec.needs) == nullptr) {
+        std::vector<std::string_view> known;
+        for (const HeaderPackage& each : header_packages()) known.push_back(each.name);
+        return bad(pointer + "/needs", "there is no package of headers \"{}\"; there is {}", spec.needs, fmt::join(known, ", "));
       }
       task_.baselines.push_back(std::move(spec));
     }

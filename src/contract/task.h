@@ -56,6 +56,8 @@ struct BaselineSpec {
   std::string source;                                // native: file; program: folder, beside task.yaml
   std::vector<std::string> flags;                    // further compiler flags: "-fopenmp"
   std::vector<std::string> link;                     // as the compiler takes them: "-ldnnl"
+  std::string needs;                                 // a package of headers (toolchain/headers.h), or ""; without it the
+                                                     // baseline is left out, and the report says so
 };
 
 struct Workload {

@@ -35,11 +35,12 @@ Result<std::vector<Workload>> select(const Task& task, const std::vector<std::st
 // Everything that runs, compiled: a program by side and workload.
 struct Sides {
   std::vector<Prepared> baselines;
+  std::vector<std::string> left_out;       // baselines that this machine cannot have, and why
   std::optional<Prepared> candidate, incumbent;
 
-  json facts(const Task& task) const {
+  json facts() const {
     json out = {{"baselines", json::object()}};
-    for (std::size_t i = 0; i < baselines.size(); ++i) out["baselines"][task.baselines[i].name] = baselines[i].facts;
+    for (const Prepared& baseline : baselines) out["baselines"][baseline.name] = baseline.facts;
     if (candidate) out["candidate"] = candidate->facts;
     if (incumbent) out["incumbent"] = incumbent->facts;
     return out;
@@ -70,9 +71,14 @@ Result<Sides> prepare_all(const Task& task, const JudgeRequest& request, const s
     out.incumbent = *std::move(incumbent);
   }
   for (const BaselineSpec& baseline : task.baselines) {
+    if (auto why = left_out(baseline)) {
+      out.left_out.push_back(*std::move(why));
+      continue;
+    }
     HONE_TRY(Prepared prepared, prepare(task, baseline, workloads, bench));
     out.baselines.push_back(std::move(prepared));
   }
+  if (out.baselines.empty()) return fail(ErrorKind::environment, "task {} has no baseline here: {}", task.name, fmt::join(out.left_out, "; "));
   return out;
 }
 
@@ -110,6 +116,7 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
   report.device = bench.device.info().name;
   report.total = static_cast<int>(workloads.size());
   report.of_task = static_cast<int>(task.workloads.size());
+  report.notes = sides.left_out;
   const std::uint64_t seed = request.seed.value_or(random_seed());
 
   std::vector<WorkloadOutcome> outcomes;
@@ -137,7 +144,8 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
           job.baselines.push_back(&*baseline.programs[i]);
       }
       if (job.baselines.empty())
-        return fail(ErrorKind::internal, "no baseline {} for workload {}", request.baselines.at(workloads[i].id), workloads[i].id);
+        return fail(ErrorKind::environment, "there is no baseline {} for workload {}{}{}", request.baselines.at(workloads[i].id), workloads[i].id,
+                    sides.left_out.empty() ? "" : ": ", fmt::join(sides.left_out, "; "));
       if (sides.candidate) job.candidate = &*sides.candidate->programs[i];
       if (sides.incumbent) job.incumbent = &*sides.incumbent->programs[i];
       job.seed = derive_seed(seed, workloads[i].id);
@@ -170,7 +178,7 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
   const double begin = now_s();
   const bool decides = request.candidate && !request.quick;
   conclude(outcomes, task.timing.min_effect, request.incumbent.has_value(), decides, report);
-  BodyParts parts{.task = task, .request = request, .bench = bench, .seed = seed, .binaries = sides.facts(task)};
+  BodyParts parts{.task = task, .request = request, .bench = bench, .seed = seed, .binaries = sides.facts()};
   for (WorkloadOutcome& outcome : outcomes) {
     parts.workloads.push_back(std::move(outcome.facts));
     report.workloads.push_back(std::move(outcome.report));

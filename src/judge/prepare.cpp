@@ -4,16 +4,17 @@
 
 #include "base/clock.h"
 #include "program/modules.h"
+#include "toolchain/headers.h"
 
 namespace hone {
 namespace {
 
 using json = nlohmann::json;
 
-Result<Program> link_program(const std::string& name, const Plan& plan, const ProblemShape& problem,
+Result<Program> link_program(const Candidate& candidate, const Plan& plan, const ProblemShape& problem,
                              const BuiltModules& built) {
   Executable out;
-  out.name = name;
+  out.name = candidate.name;
   out.plan = plan;
   std::vector<const BuiltModule*> modules;
   for (const PlanModule& module : plan.modules) {
@@ -33,10 +34,10 @@ Result<Program> link_program(const std::string& name, const Plan& plan, const Pr
       out.entry.emplace_back();
       continue;
     }
-    HONE_TRY(KernelSymbol symbol, resolve_kernel(modules[launch->module]->bytes, *launch, problem));
+    HONE_TRY(KernelSymbol symbol, resolve_kernel(modules[launch->module]->bytes, *launch, problem, candidate.trusted));
     out.entry.push_back({symbol.offset, std::move(symbol.symbol)});
   }
-  Program program{name, std::move(out), 0};
+  Program program{candidate.name, std::move(out), 0};
   for (const PlanWorkspace& workspace : plan.workspaces) program.workspace_bytes += static_cast<std::uint64_t>(workspace.bytes);
   return program;
 }
@@ -63,6 +64,25 @@ Result<> hopeless(const std::vector<Result<Program>>& programs) {
   }
   if (all) return fail(programs.front().error());
   return {};
+}
+
+// Whose headers a baseline was compiled with; `text` is for a report.
+struct Headers {
+  std::vector<fs::path> includes;
+  json facts;
+  std::string text;
+};
+
+Result<Headers> headers_of(const BaselineSpec& baseline) {
+  const HeaderPackage* package = find_header_package(baseline.needs);
+  if (package == nullptr) return Headers{};
+  HONE_TRY(const fs::path include, find_headers(*package));
+  HONE_TRY(const std::string hash, headers_sha256(*package, include));
+  const bool pinned = hash == package->sha256;
+  Headers out{{include}, {{"package", package->project}, {"version", pinned ? json(package->version) : json(nullptr)}, {"sha256", hash}}, {}};
+  out.text = pinned ? fmt::format("{} {}, headers sha256 {:.12}", package->project, package->version, hash)
+                    : fmt::format("{}, headers other than those of {}, sha256 {:.12}", package->project, package->version, hash);
+  return out;
 }
 
 std::vector<std::string> names_of(const SourceTree& sources) {
@@ -99,6 +119,7 @@ Result<OracleCode> load_code(const Task& task, Bench bench) {
 
 Result<Prepared> prepare(const Candidate& candidate, const std::vector<Workload>& workloads, Bench bench) {
   Prepared out;
+  out.name = candidate.name;
   const DeviceInfo& info = bench.device.info();
   HONE_CHECK(fits_device(candidate, info));
   std::vector<ProblemShape> problems;
@@ -136,7 +157,7 @@ Result<Prepared> prepare(const Candidate& candidate, const std::vector<Workload>
   out.compile_s = now_s() - compile_start;
 
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (plans[i]) out.programs.push_back(link_program(candidate.name, *plans[i], problems[i], built));
+    if (plans[i]) out.programs.push_back(link_program(candidate, *plans[i], problems[i], built));
     else out.programs.push_back(fail(for_workload(plans[i].error(), workloads[i])));
   }
   HONE_CHECK(hopeless(out.programs));
@@ -150,14 +171,20 @@ Result<Prepared> prepare(const Task& task, const BaselineSpec& baseline, const s
     return make_error(ErrorKind::contract, "task {}: baseline {}: {}", task.name, baseline.name, error.message)
         .at(error.place).with_hint(error.hint);
   };
+  HONE_TRY(const Headers headers, headers_of(baseline));
   if (baseline.kind == BaselineSpec::Kind::program) {
     auto candidate = load_candidate(task.folder / baseline.source);
     if (!candidate) return fail(blame_task(candidate.error()));
     candidate->name = baseline.name;
+    candidate->trusted = true;
+    candidate->includes = headers.includes;
     auto prepared = prepare(*candidate, workloads, bench);
     if (!prepared) return fail(blame_task(prepared.error()));
-    for (auto& program : prepared->programs)
+    for (auto& program : prepared->programs) {
       if (!program) return fail(blame_task(program.error()));
+      program->description = headers.text;
+    }
+    if (!headers.includes.empty()) prepared->facts["headers"] = headers.facts;
     return prepared;
   }
   CompileRequest request;
@@ -165,17 +192,27 @@ Result<Prepared> prepare(const Task& task, const BaselineSpec& baseline, const s
   request.entry = baseline.source;
   request.flags = baseline.flags;
   request.link = baseline.link;
+  request.includes = headers.includes;
   request.trusted = true;
   for_device(request, bench.device.info().architecture);
   const double start = now_s();
   auto artifact = bench.toolchain.compile(request);
   if (!artifact) return fail(blame_task(artifact.error()));
   Prepared out;
+  out.name = baseline.name;
   out.compile_s = now_s() - start;
   out.facts["modules"] = json::array({artifact_facts(*artifact)});
+  if (!headers.includes.empty()) out.facts["headers"] = headers.facts;
   for (std::size_t i = 0; i < workloads.size(); ++i)
-    out.programs.push_back(Program{baseline.name, NativeBaseline{baseline.name, artifact->path}, 0});
+    out.programs.push_back(Program{baseline.name, NativeBaseline{baseline.name, artifact->path}, 0, headers.text});
   return out;
+}
+
+std::optional<std::string> left_out(const BaselineSpec& baseline) {
+  const HeaderPackage* package = find_header_package(baseline.needs);
+  if (package == nullptr) return std::nullopt;
+  if (const auto include = find_headers(*package); !include) return fmt::format("baseline {}: {}", baseline.name, include.error().message);
+  return std::nullopt;
 }
 
 }  // namespace hone

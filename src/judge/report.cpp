@@ -108,6 +108,7 @@ json to_json(const Report& report) {
           {"incumbent_geomean", number(report.incumbent_geomean)},
           {"incumbent_geomean_ci", interval(report.incumbent_geomean_ci)},
           {"decision", report.decision ? json(name_of(*report.decision)) : json(nullptr)},
+          {"notes", report.notes},
           {"receipt", report.receipt.empty() ? json(nullptr) : json(report.receipt)},
           {"workloads", std::move(workloads)}};
 }
@@ -129,6 +130,7 @@ Result<Report> report_from_json(const json& in) {
     out.total = in.at("total").get<int>();
     out.of_task = in.at("of_task").get<int>();
     out.cancelled = in.at("cancelled").get<bool>();
+    if (in.contains("notes")) out.notes = in.at("notes").get<std::vector<std::string>>();
     out.geomean = real(in.at("geomean"));
     out.geomean_ci = range(in.at("geomean_ci"));
     out.incumbent_geomean = real(in.at("incumbent_geomean"));
@@ -187,6 +189,7 @@ std::string to_text(const Report& report) {
   for (const WorkloadReport& workload : report.workloads)
     if (!workload.baseline_text.empty()) baselines.insert(fmt::format("{} is {}\n", workload.baseline, workload.baseline_text));
   for (const std::string& line : baselines) out += line;
+  for (const std::string& note : report.notes) out += note + "\n";
   out += fmt::format("passed: {}/{}\n", report.passed, report.total);
   if (report.geomean) {
     out += "geomean: " + ratio_cell(report.geomean, report.geomean_ci) + " baseline time / candidate time\n";

@@ -59,6 +59,7 @@ struct Report {
   std::optional<Decision> decision;                 // only when all pass
   std::optional<double> incumbent_geomean;
   std::optional<Interval> incumbent_geomean_ci;
+  std::vector<std::string> notes;                   // "baseline deepgemm: not installed, ..."
   std::string receipt;                              // path, once written
   std::vector<WorkloadReport> workloads;
   nlohmann::json receipt_body;                      // see judge/receipt.h

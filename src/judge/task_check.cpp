@@ -29,6 +29,10 @@ class TaskChecker {
     out_.task = task_.name;
     std::vector<Prepared> baselines;
     for (const BaselineSpec& spec : task_.baselines) {
+      if (auto why = left_out(spec)) {
+        out_.notes.push_back(*std::move(why));
+        continue;
+      }
       auto prepared = prepare(task_, spec, task_.workloads, bench_);
       if (!prepared) {
         if (prepared.error().kind != ErrorKind::contract) return fail(prepared.error());

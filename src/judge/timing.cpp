@@ -120,9 +120,13 @@ class TimingLoop {
         seconds[i].push_back(sides[i].seconds);
       }
     }
-    for (std::size_t i = 1; i < sides.size(); ++i)
-      if (median(seconds[i]) < median(seconds[out_.baseline])) out_.baseline = i;
+    if (sides.size() > 1)
+      for (std::size_t i = 0; i < sides.size(); ++i) {
+        out_.choice_s.push_back(median(seconds[i]));
+        if (out_.choice_s[i] < out_.choice_s[out_.baseline]) out_.baseline = i;
+      }
     out_.baseline_text = session_.describe(sides[out_.baseline].id);
+    if (out_.baseline_text.empty()) out_.baseline_text = sides[out_.baseline].program->description;
     for (Side& side : sides) session_.unload(side.id);
     out_.cancelled = job_.cancelled();
     return {};

@@ -11,6 +11,7 @@ namespace hone {
 struct Timing {
   std::size_t baseline = 0;              // index of the one that counts: the fastest
   std::string baseline_text;             // what it says of itself
+  std::vector<double> choice_s;          // medians of all baselines, when there were several to choose from
   std::vector<RawPair> raw;
   Series ratio, incumbent_ratio;         // of raw, as logarithms
   double warmup_s = 0;

@@ -47,6 +47,10 @@ void summarise(const WorkloadJob& job, Timing timing, WorkloadOutcome& out) {
   report.samples = static_cast<int>(timing.raw.size());
   report.baseline_text = timing.baseline_text;
   out.facts["baseline"] = {{"name", report.baseline}, {"describe", timing.baseline_text}};
+  for (std::size_t i = 0; i < timing.choice_s.size(); ++i) {
+    out.facts["baselines_s"][job.baselines[i]->name] = timing.choice_s[i];
+    if (i != timing.baseline) report.notes.push_back(fmt::format("baseline {} took {:.1f} us", job.baselines[i]->name, 1e6 * timing.choice_s[i]));
+  }
   out.facts["stop"] = name_of(timing.stop);
   out.facts["oracle_samples"] = timing.oracle_samples;
 

@@ -31,6 +31,8 @@ struct Candidate {
   std::vector<std::string> constraints;      // expressions over parameters
   Parameters values;                         // the frozen configuration; defaults filled in
   std::string notes;                         // NOTES.md
+  bool trusted = false;                      // a task's own program: may have further headers, and a kernel that takes an
+  std::vector<fs::path> includes;            // input as a pointer to non-const, as other projects' kernels do
 
   bool is_cuda() const { return language == "cuda"; }
   // The same candidate with other parameter values (each must be listed). Recomputes sha256.
@@ -53,12 +55,13 @@ Result<std::vector<Result<Plan>>> evaluate_plans(const Candidate& candidate, con
 // The function that a plan's kernel name means in a module: a shared object, or a cubin. Kind
 // kernel_name: none (with the nearest name), several (with all), or arguments that do not fit: `args`
 // against the demangled parameter list (on the CPU after the leading hone::Block const&), in a cubin
-// also against the sizes that it records. The file is hostile input.
+// also against the sizes that it records. The file is hostile input. `trusted` as Candidate has it.
 struct KernelSymbol {
   std::uint64_t offset = 0;          // shared object: from the load address
   std::string symbol, demangled;     // symbol: mangled
 };
-Result<KernelSymbol> resolve_kernel(std::string_view module, const PlanLaunch& launch, const ProblemShape& problem);
+Result<KernelSymbol> resolve_kernel(std::string_view module, const PlanLaunch& launch, const ProblemShape& problem,
+                                    bool trusted = false);
 
 }  // namespace hone
 

@@ -47,6 +47,8 @@ BuiltModules build_modules(const Candidate& candidate, const WantedModules& want
       request.instantiate = *names[i];
       request.compiler = candidate.compiler;
       request.flags = candidate.flags;
+      request.trusted = candidate.trusted;
+      request.includes = candidate.includes;
       if (candidate.is_cuda()) {
         request.architecture = architecture;
         request.kind = ArtifactKind::cubin;

@@ -35,4 +35,16 @@ bool TensorShape::dense() const {
   return true;
 }
 
+std::optional<TensorShape> TensorShape::flattened(std::size_t axes) const {
+  if (axes == 0 || axes > shape.size()) return std::nullopt;
+  TensorShape out = *this;
+  while (out.shape.size() > axes) {
+    if (out.shape[0] != 1 && out.strides[0] != out.shape[1] * out.strides[1]) return std::nullopt;
+    out.shape[1] *= out.shape[0];
+    out.shape.erase(out.shape.begin());
+    out.strides.erase(out.strides.begin());
+  }
+  return out;
+}
+
 }  // namespace hone

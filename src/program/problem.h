@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,8 @@ struct TensorShape {
   std::int64_t span_elements() const;   // from the first element to one past the last, strides counted
   std::size_t bytes() const { return static_cast<std::size_t>(span_elements()) * size_of(dtype); }
   bool dense() const;                   // strides are row-major without gaps
+  // The same elements with `axes` axes left: leading ones are taken as one. None: gaps between them, or fewer axes than that.
+  std::optional<TensorShape> flattened(std::size_t axes) const;
 };
 
 // Parameter values by name, as text: what a plan sees as problem.param(name).

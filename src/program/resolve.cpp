@@ -177,9 +177,10 @@ bool holds(const std::vector<std::string>& list, const std::string& text) {
   return std::find(list.begin(), list.end(), text) != list.end();
 }
 
-// `takes` is the kernel's parameter, `position` counts the plan's arguments from 1.
+// `takes` is the kernel's parameter, `position` counts the plan's arguments from 1. Input memory is watched whatever the
+// kernel declares; the const is for whoever writes a candidate.
 Result<> check_argument(const PlanLaunch& launch, const PlanArg& arg, const std::string& takes, std::size_t position,
-                        const ProblemShape& problem, bool cuda) {
+                        const ProblemShape& problem, bool cuda, bool trusted) {
   const auto pointer = as_pointer(takes);
   auto refuse = [&](const std::string& gives, const std::string& wanted) {
     return fail(
@@ -198,7 +199,7 @@ Result<> check_argument(const PlanLaunch& launch, const PlanArg& arg, const std:
         fmt::format("{} {} of dtype {}", name_of(tensor->role), tensor->name, name_of(tensor->dtype));
     if (!pointer) return refuse(gives, wanted);
     if (!holds(types, pointer->target)) return refuse(gives + ": wrong dtype", wanted);
-    if (input && !pointer->constant)
+    if (input && !pointer->constant && !trusted)
       return fail(name_error(launch, fmt::format("argument {}: input {} is passed as a pointer to non-const ({})",
                                                  position, tensor->name, takes))
                       .with_hint(fmt::format("declare the parameter {}", wanted)));
@@ -220,7 +221,8 @@ Result<> check_argument(const PlanLaunch& launch, const PlanArg& arg, const std:
 }
 
 // `cubin` is null for a shared object, whose kernels take the block before the plan's arguments.
-Result<> check_arguments(const PlanLaunch& launch, const FunctionName& function, const ProblemShape& problem, const CubinKernel* cubin) {
+Result<> check_arguments(const PlanLaunch& launch, const FunctionName& function, const ProblemShape& problem, const CubinKernel* cubin,
+                         bool trusted) {
   if (cubin == nullptr && (function.parameters.empty() || function.parameters[0] != kBlock))
     return fail(
         name_error(launch, fmt::format("its first parameter must be `const hone::Block&`; it is {}", function.text())));
@@ -233,7 +235,7 @@ Result<> check_arguments(const PlanLaunch& launch, const FunctionName& function,
     return fail(name_error(launch, fmt::format("its name says {} parameters, the cubin {}", takes, cubin->parameters.size()))
                     .with_note("it is " + function.text()));
   for (std::size_t i = 0; i < takes; ++i) {
-    auto checked = check_argument(launch, launch.args[i], function.parameters[i + first], i + 1, problem, cubin != nullptr);
+    auto checked = check_argument(launch, launch.args[i], function.parameters[i + first], i + 1, problem, cubin != nullptr, trusted);
     if (!checked) return fail(std::move(checked).error().with_note("it is " + function.text()));
     if (cubin != nullptr && cubin->parameters[i].bytes != bytes_of(launch.args[i].kind))
       return fail(name_error(launch, fmt::format("argument {}: the kernel takes {} bytes, the plan gives {}", i + 1, cubin->parameters[i].bytes,
@@ -252,7 +254,7 @@ struct ModuleFunction {
 
 }  // namespace
 
-Result<KernelSymbol> resolve_kernel(std::string_view module, const PlanLaunch& launch, const ProblemShape& problem) {
+Result<KernelSymbol> resolve_kernel(std::string_view module, const PlanLaunch& launch, const ProblemShape& problem, bool trusted) {
   HONE_CHECK(check_kernel_name(launch.kernel));
   KernelName wanted = split_kernel_name(launch.kernel);
   if (wanted.qualified.starts_with("::")) wanted.qualified.erase(0, 2);
@@ -334,7 +336,7 @@ Result<KernelSymbol> resolve_kernel(std::string_view module, const PlanLaunch& l
     return fail(std::move(error));
   }
   const Found& one = found[0];
-  HONE_CHECK(check_arguments(launch, one.name, problem, one.function.cubin));
+  HONE_CHECK(check_arguments(launch, one.name, problem, one.function.cubin, trusted));
   return KernelSymbol{one.function.offset, std::string(one.function.symbol), one.name.text()};
 }
 

@@ -108,9 +108,12 @@ class Validator {
       return refuse("tensor_maps", "{} tensor maps are more than 64", plan_.tensor_maps.size());
     return each(plan_.tensor_maps, "tensor_maps", [&](const PlanTensorMap& map, const std::string& field) -> Result<> {
       HONE_TRY(const TensorShape* tensor, this->tensor(map.tensor, field + ".tensor"));
-      if (map.box.size() != tensor->shape.size())
+      if (map.box.empty() || map.box.size() > tensor->shape.size())
         return refuse(field + ".box", "has {} extents; tensor {} has {}", map.box.size(), tensor->name,
                       tensor->shape.size());
+      if (!tensor->flattened(map.box.size()))
+        return refuse(field + ".box", "has {} extents; tensor {} has {}, and gaps between those to be taken as one",
+                      map.box.size(), tensor->name, tensor->shape.size());
       for (std::size_t d = 0; d < map.box.size(); ++d)
         if (map.box[d] < 1 || map.box[d] > 256)
           return refuse(fmt::format("{}.box[{}]", field, d), "is {}, outside 1 to 256", map.box[d]);

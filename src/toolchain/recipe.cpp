@@ -30,6 +30,7 @@ Recipe host_recipe(const CompileRequest& request, const Compiler& compiler, cons
   Words compile = {compiler.info.path, "-c",      unit_of(request), "-o",
                    at.out + "/unit.o", "-MD",     "-MF",            at.out + "/unit.d",
                    "-I" + at.include,  "-iquote", at.src};
+  for (const std::string& folder : at.includes) append(compile, {"-isystem", folder});
   if (!at.jailed) append(compile, {"-ffile-prefix-map=" + at.src + "=/hone/src", "-ffile-prefix-map=" + at.include + "=/hone/include"});
   append(compile, {"-std=c++20", request.native ? "-O3" : "-O1"});
   if (request.native) append(compile, {"-march=native", "-fno-semantic-interposition"});
@@ -54,6 +55,7 @@ std::string virtual_architecture(const std::string& architecture) { return "comp
 Words cuda_front_end(const CompileRequest& request, const Layout& at) {
   Words words = {at.toolkit + "/bin/nvcc", "-ccbin", "/usr/bin/g++", unit_of(request), "-MD", "-MF", at.out + "/unit.d",
                  "-I" + at.include, "-Xcompiler=-fno-diagnostics-show-caret,-iquote," + at.src, "-std=c++20", "-O3", "-lineinfo"};
+  for (const std::string& folder : at.includes) append(words, {"-isystem", folder});
   for (const auto& [name, value] : request.defines) words.push_back("-D" + name + "=" + value);
   return words;
 }

@@ -15,6 +15,7 @@ namespace hone {
 struct Layout {
   std::string src, include, out, toolkit;   // toolkit: CUDA's root
   bool jailed = true;
+  std::vector<std::string> includes = {};   // of the request
 };
 
 // Steps run one after the other, each only when those before succeeded. All leave `unit.d`.

@@ -64,6 +64,8 @@ Result<> check_request(const CompileRequest& request) {
   if (request.trusted) return {};
   if (!request.link.empty())
     return fail(ErrorKind::forbidden, "a candidate cannot link libraries ({})", request.link[0]);
+  if (!request.includes.empty())
+    return fail(ErrorKind::forbidden, "a candidate cannot include headers of {}", request.includes[0].string());
   for (const std::string& flag : request.flags) HONE_CHECK(check_flag(request.compiler, flag));
   return {};
 }
@@ -167,7 +169,8 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
   HONE_TRY(const SourceTree headers, read_tree(include_dir_));
   const ArtifactCache cache(cache_);
   // What the compiler is told in a jail: outside one only folders differ.
-  const Layout inside = {"/hone/src", "/hone/include", "/hone/out", compiler.in_system() ? compiler.info.root : "/hone/cuda", true};
+  Layout inside = {"/hone/src", "/hone/include", "/hone/out", compiler.in_system() ? compiler.info.root : "/hone/cuda", true};
+  for (std::size_t i = 0; i < request.includes.size(); ++i) inside.includes.push_back(fmt::format("/hone/headers/{}", i));
 
   FieldHash hash;
   hash.add(kKeyVersion).add(compiler.identity).add(hash_of(headers)).add(hash_of(request.sources)).add(request.entry);
@@ -179,6 +182,7 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
     for (const std::string& each : list) hash.add(each);
   };
   add_all(request.instantiate);
+  for (const fs::path& folder : request.includes) hash.add(folder.string());   // each entry knows the files that it read
   for (const auto& step : recipe_of(request, compiler, inside).steps) add_all(step);
   const std::string key = hash.hex();
 
@@ -197,12 +201,17 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
   for (const auto& [path, bytes] : request.sources) HONE_CHECK(write_scratch(src / path, bytes));
   HONE_CHECK(make_dirs(out));
   if (!request.instantiate.empty()) HONE_CHECK(write_scratch(src / unit_of(request), instantiating_source(request)));
-  const Layout at = jailed ? inside : Layout{src.string(), include_dir_.string(), out.string(), compiler.info.root, false};
+  Layout at = inside;
+  if (!jailed) {
+    at = {src.string(), include_dir_.string(), out.string(), compiler.info.root, false};
+    for (const fs::path& folder : request.includes) at.includes.push_back(folder.string());
+  }
 
   JailSpec jail;
   jail.env = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TMPDIR=/tmp", "HOME=/tmp", "SOURCE_DATE_EPOCH=0"};
   if (jailed) jail.mounts = {{src, at.src, false}, {include_dir_, at.include, false}, {out, at.out, true}};
   if (jailed && !compiler.in_system()) jail.mounts.push_back({compiler.info.root, at.toolkit, false});
+  for (std::size_t i = 0; jailed && i < request.includes.size(); ++i) jail.mounts.push_back({request.includes[i], at.includes[i], false});
   jail.cwd = at.src;
   jail.policy = SyscallPolicy::tools;
   jail.limits.memory_bytes = request.memory_bytes;
@@ -236,7 +245,9 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
     const bool assembles = recipe.assembles && &argv == &recipe.steps.back();
     if (assembles && jailed) {
       // ptxas writes the time of every source file that it can see into the line table.
-      std::erase_if(jail.mounts, [&](const JailMount& each) { return each.inside == at.src || each.inside == at.include; });
+      std::erase_if(jail.mounts, [&](const JailMount& each) {
+        return each.inside == at.src || each.inside == at.include || each.inside.starts_with("/hone/headers/");
+      });
       jail.cwd = at.out;
     }
     if (!artifact.command.empty()) artifact.command.emplace_back("&&");
@@ -273,6 +284,8 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
   for (std::string& header : system_headers(dependencies)) {
     if (header.starts_with(at.src + "/") || header.starts_with(at.include + "/") || header.starts_with(at.out + "/")) continue;
     if (header.starts_with(at.toolkit + "/") && compiler.is_nvcc()) header.replace(0, at.toolkit.size(), compiler.info.root);
+    for (std::size_t i = 0; i < at.includes.size(); ++i)
+      if (header.starts_with(at.includes[i] + "/")) header.replace(0, at.includes[i].size(), request.includes[i].string());
     system.push_back(std::move(header));
   }
   return cache.publish(key, scratch, std::move(artifact), {request.kind, bytes, ptx}, system);

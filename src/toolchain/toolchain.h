@@ -37,6 +37,7 @@ struct CompileRequest {
   std::string architecture;                                 // nvcc: "sm_90a"
   std::vector<std::string> flags;                           // checked against the allow-list, unless trusted
   std::vector<std::string> link;                            // trusted only: "-ldnnl"
+  std::vector<fs::path> includes;                           // trusted only: further folders of headers, absolute
   ArtifactKind kind = ArtifactKind::shared_object;
   bool native = true;                                       // -O3 -march=native; else -O1 and portable
   bool trusted = false;                                     // task code: any flag, headers of the system

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <set>
 
 #include "contract/task.h"
@@ -123,6 +124,66 @@ TEST(Load, WhatTheContractSays) {
   EXPECT_EQ(task->input_sets[0].inputs.at("s").kind, Distribution::Kind::structured);
   EXPECT_EQ(task->input_sets[1].inputs.at("x").high, 1000);
   EXPECT_EQ(task->input_sets[1].inputs.size(), 2u);
+}
+
+// The figures of the GPU tasks' workloads, which measurements elsewhere are compared with.
+TEST(Load, GroupsOfTheGpuTasks) {
+  const auto task = load_task("grouped_gemm_fp8");
+  HONE_ASSERT_OK(task);
+  using List = std::vector<std::int64_t>;
+  const struct {
+    const char* id;
+    std::int64_t n, k, m, valid;
+    List rows;
+  } expected[] = {{"g4-n6144-k7168", 6144, 7168, 33024, 32769, {6394, 9899, 9488, 6988}},
+                  {"g4-n4096-k4096", 4096, 4096, 31616, 31567, {6904, 8409, 7552, 8702}},
+                  {"g8-n7168-k3072", 7168, 3072, 33920, 33392, {4816, 4887, 4059, 3510, 2868, 4496, 4022, 4734}},
+                  {"g8-n4096-k2048", 4096, 2048, 32128, 31686, {3424, 5232, 3177, 4599, 3076, 3475, 5322, 3381}}};
+  ASSERT_EQ(task->workloads.size(), std::size(expected));
+  for (const auto& each : expected) {
+    SCOPED_TRACE(each.id);
+    const Workload* workload = task->find(each.id);
+    ASSERT_NE(workload, nullptr);
+    EXPECT_EQ(workload->axes.at("rows"), each.rows);
+    EXPECT_EQ(workload->axes.at("M"), List{each.m});
+    const auto groups = static_cast<std::int64_t>(each.rows.size());
+    const auto shape = [&](std::size_t i) { return workload->tensors.at(i).shape; };
+    EXPECT_EQ(shape(0), (List{each.m, each.k}));
+    EXPECT_EQ(shape(1), (List{each.k / 128, each.m}));
+    EXPECT_EQ(shape(2), (List{groups, each.n, each.k}));
+    EXPECT_EQ(shape(3), (List{groups, each.n / 128, each.k / 128}));
+    EXPECT_EQ(shape(5), (List{each.m, each.n}));
+    EXPECT_EQ(workload->flops, 2.0 * static_cast<double>(each.valid * each.n * each.k));
+  }
+
+  // The same groups for the next architecture: aligned to 224, four scales of one byte side by side.
+  const auto next = load_task("grouped_gemm_fp8_sm100");
+  HONE_ASSERT_OK(next);
+  EXPECT_EQ(next->architectures, std::vector<std::string>{"sm_100a"});
+  for (const auto& each : expected) {
+    SCOPED_TRACE(each.id);
+    const Workload* workload = next->find(each.id);
+    ASSERT_NE(workload, nullptr);
+    EXPECT_EQ(workload->axes.at("rows"), each.rows);
+    std::int64_t m = 0;
+    for (const std::int64_t rows : each.rows) m += (rows + 223) / 224 * 224;
+    EXPECT_EQ(workload->axes.at("M"), List{m});
+    EXPECT_EQ(workload->tensors.at(1).dtype, DType::ue8m0);
+    EXPECT_EQ(workload->tensors.at(1).shape, (List{each.k / 512, m, 4}));
+    EXPECT_EQ(workload->tensors.at(3).shape, (List{static_cast<std::int64_t>(each.rows.size()), each.k / 512, each.n, 4}));
+  }
+}
+
+TEST(Load, GemmTasksHaveTheSameShapes) {
+  for (const char* name : {"bf16_gemm", "fp16_gemm", "fp8_gemm"}) {
+    SCOPED_TRACE(name);
+    const auto task = load_task(name);
+    HONE_ASSERT_OK(task);
+    std::vector<std::string> ids;
+    for (const Workload& each : task->workloads) ids.push_back(each.id);
+    EXPECT_EQ(ids, (std::vector<std::string>{"square-4096", "square-8192", "ffn-up", "ffn-down", "odd"}));
+    EXPECT_EQ(task->find("ffn-up")->flops, 2.0 * 8192 * 14336 * 4096);
+  }
 }
 
 // A list axis is data: a plan must not see it, however short it is.

@@ -74,9 +74,10 @@ TEST(Plan, LimitsOfAGpu) {
   launch.grid = {264, 1, 1};
   launch.block = {1024, 1, 1};
   launch.cooperative = true;
+  ProblemShape shapes = problem();
   auto check = [&] {
     plan.launches = {launch};
-    const auto result = validate(plan, problem(), gpu, kSources);
+    const auto result = validate(plan, shapes, gpu, kSources);
     return result ? std::string("ok") : result.error().message;
   };
   EXPECT_EQ(check(), "ok");
@@ -95,8 +96,31 @@ TEST(Plan, LimitsOfAGpu) {
   launch.shared_bytes = 0;
   plan.tensor_maps = {{"mx", "x", {64, 64}, {}, "128B", "none", "zero"}};
   EXPECT_EQ(check(), "ok");
+  plan.tensor_maps[0].box = {64};   // both axes as one
+  EXPECT_EQ(check(), "ok");
+  plan.tensor_maps[0].box = {};
+  EXPECT_EQ(check(), "tensor_maps[0].box: has 0 extents; tensor x has 2");
+  plan.tensor_maps[0].box = {1, 64, 64};
+  EXPECT_EQ(check(), "tensor_maps[0].box: has 3 extents; tensor x has 2");
   plan.tensor_maps[0].box = {64};
-  EXPECT_EQ(check(), "tensor_maps[0].box: has 1 extents; tensor x has 2");
+  shapes.tensors[0].strides[0] += 64;
+  EXPECT_EQ(check(), "tensor_maps[0].box: has 1 extents; tensor x has 2, and gaps between those to be taken as one");
+}
+
+TEST(TensorShape, LeadingAxesAsOne) {
+  const TensorShape tensor{"b", DType::e4m3, TensorRole::input, {4, 6, 32}, {192, 32, 1}, 64};
+  const auto two = tensor.flattened(2);
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->shape, (std::vector<std::int64_t>{24, 32}));
+  EXPECT_EQ(two->strides, (std::vector<std::int64_t>{32, 1}));
+  EXPECT_EQ(tensor.flattened(1)->shape, std::vector<std::int64_t>{768});
+  EXPECT_EQ(tensor.flattened(3)->shape, tensor.shape);
+  EXPECT_FALSE(tensor.flattened(0));
+  EXPECT_FALSE(tensor.flattened(4));
+  TensorShape gaps = tensor;
+  gaps.strides = {256, 32, 1};   // between the first two axes
+  EXPECT_FALSE(gaps.flattened(2));
+  EXPECT_TRUE(gaps.flattened(3));
 }
 
 std::string name_gen() { return *rc::gen::nonEmpty(rc::gen::container<std::string>(rc::gen::inRange('a', 'z'))); }

@@ -1,4 +1,5 @@
-// BF16 GEMM for sm_90a; see NOTES.md. The plan defines
+// BF16 and FP16 GEMM for sm_90a; see NOTES.md. The plan defines
+//   HALF                1: the operands and D are FP16, else BF16
 //   TILE_N (128, 256)   columns of D that a block makes at a time, 128 rows high
 //   STAGES              of the ring of operand tiles
 //   CLUSTER (1, 2)      blocks side by side along M that share each tile of B
@@ -20,6 +21,15 @@ constexpr int kBytesA = kRows * 128, kBytesB = TILE_N * 128;
 constexpr int kBytesPiece = 64 * 128;            // 64 rows by 64 columns of D
 constexpr int kOffsetB = STAGES * kBytesA, kOffsetD = kOffsetB + STAGES * kBytesB;
 constexpr int kOffsetBarriers = kOffsetD + kConsumers * kPieces * kBytesPiece;
+
+__device__ __forceinline__ void multiply(float (&sums)[TILE_N / 2], std::uint64_t a, std::uint64_t b, bool add) {
+  if constexpr (HALF) ptx::wgmma_f16(sums, a, b, add);
+  else ptx::wgmma_bf16(sums, a, b, add);
+}
+__device__ __forceinline__ std::uint32_t pack(float low, float high) {
+  if constexpr (HALF) return ptx::pack_f16(low, high);
+  else return ptx::pack_bf16(low, high);
+}
 
 // The ring of stages starts anew with each tile, so that a step's stage is a constant of the unrolled loop; bit s is the
 // parity of the phase that stage s completes next.
@@ -109,7 +119,7 @@ __global__ void __launch_bounds__(384, 1)
         ptx::wgmma_fence();
 #pragma unroll
         for (int k = 0; k < kDepth / 16; ++k)
-          ptx::wgmma_bf16(sums, first_a + stage * kBytesA / 16 + 2 * k, first_b + stage * kBytesB / 16 + 2 * k, step > 0 || k != 0);
+          multiply(sums, first_a + stage * kBytesA / 16 + 2 * k, first_b + stage * kBytesB / 16 + 2 * k, step > 0 || k != 0);
         ptx::wgmma_commit();
         ptx::wgmma_wait<1>();
         if (step > 0) release(stage == 0 ? STAGES - 1 : stage - 1);
@@ -134,8 +144,8 @@ __global__ void __launch_bounds__(384, 1)
         for (int j = 0; j < kPieces * 4; ++j) {   // 16 columns
           const float* const d = sums + piece * 32 + 8 * j;
           const std::uint32_t sixteen = (j * 2 + lane / 16) % 8;   // which 16 bytes of the 128
-          ptx::store_matrix_x4(line + j / 4 * kBytesPiece + (sixteen ^ (lane % 8)) * 16, ptx::pack_bf16(d[0], d[1]),
-                               ptx::pack_bf16(d[2], d[3]), ptx::pack_bf16(d[4], d[5]), ptx::pack_bf16(d[6], d[7]));
+          ptx::store_matrix_x4(line + j / 4 * kBytesPiece + (sixteen ^ (lane % 8)) * 16, pack(d[0], d[1]),
+                               pack(d[2], d[3]), pack(d[4], d[5]), pack(d[6], d[7]));
         }
         ptx::fence_proxy_async();
         ptx::named_barrier_sync(1 + warpgroup, 128);

@@ -8,7 +8,8 @@ void plan(const hone::Problem& problem, hone::Plan& plan) {
   if (n % 8 != 0 || k % 8 != 0) throw hone::Unsupported("rows must be multiples of 16 bytes");
 
   auto module = plan.module("kernel.cu", {{"TILE_N", tile_n}, {"STAGES", stages}, {"CLUSTER", cluster},
-                                          {"BAND", problem.param("BAND")}, {"SHAPE_N", n}, {"SHAPE_K", k}});
+                                          {"BAND", problem.param("BAND")}, {"SHAPE_N", n}, {"SHAPE_K", k},
+                                          {"HALF", problem.tensor("A").dtype == "f16"}});
   const hone::TensorMapSpec tile_of_a{.box = {128, 64}, .strides = {}, .swizzle = "128B", .l2 = "256B"};
   const hone::TensorMapSpec share_of_b{.box = {tile_n / cluster, 64}, .strides = {}, .swizzle = "128B", .l2 = "256B"};
   const hone::TensorMapSpec piece_of_d{.box = {64, 64}, .strides = {}, .swizzle = "128B"};

@@ -296,7 +296,9 @@ Result<> Engine::encode_maps(Program& program) {
   for (std::size_t i = 0; i < program.maps.size(); ++i) {
     const PlanTensorMap& map = program.plan.tensor_maps[i];
     HONE_TRY(const std::size_t index, tensor_index(map.tensor));
-    const TensorShape& tensor = spec_.workload.tensors[index];
+    const std::optional<TensorShape> flattened = spec_.workload.tensors[index].flattened(map.box.size());
+    if (!flattened) return fail(ErrorKind::internal, "{}: its plan was not validated", program.name);
+    const TensorShape& tensor = *flattened;
     const auto refuse = [&](const std::string& why) {
       return fail(make_error(ErrorKind::launch, "{}: tensor map {}: {}", program.name, map.name, why).at({"plan.cpp", map.line}));
     };

@@ -1,0 +1,3 @@
+#include <hone/cublaslt.cuh>
+
+HONE_CUBLASLT_BASELINE(__half, CUDA_R_16F)

@@ -1,0 +1,8 @@
+// Grouped FP8 GEMM with packed UE8M0 scales: quantised inputs, hard inputs, float64 oracle.
+#include <hone/fp8_task.cuh>
+
+using Task = hone::fp8::GroupedTask<224, hone::fp8::PackedScales>;
+
+void hone_inputs(const hone::TaskCall* call) { Task::inputs(*call); }
+void hone_oracle(const hone::TaskCall* call) { Task::oracle(*call); }
+void hone_regions(const hone::TaskCall* call) { Task::regions(*call); }
