@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "cli/remote.h"
+#include "inspect/inspect.h"
 #include "wire/wire.h"
 
 namespace hone::cli {
@@ -66,6 +67,9 @@ Result<int> submit(const Global& global, const Options& options) {
     if (!global.json) return fail(std::move(error));
     return exit_code_of(error.kind);
   }
+  const std::string schema = result.value("schema", "");
+  if (!global.json && schema == "hone.compile/1") fmt::print("{}", compile_text(result));
+  if (!global.json && schema == "hone.inspect/1") fmt::print("{}", inspect_text(result));
   if (!result.contains("report")) return result.value("exit_code", 0) == 0 && result.value("failed", 0) == 0 ? 0 : 1;
   HONE_TRY(const Report report, report_from_json(result["report"]));
   if (!global.json) fmt::print("{}", to_text(report));
@@ -78,7 +82,7 @@ void define_submit(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   app.add_option("candidate", options->candidate, "folder of a candidate, or `baseline`; for exec the command");
   app.add_option("argv", options->argv, "for exec: the command's arguments, after --");
-  app.add_option("--kind", options->kind, "bench, compile, exec")->capture_default_str();
+  app.add_option("--kind", options->kind, "bench, compile, inspect, exec")->capture_default_str();
   app.add_option("--task", options->task, "task by name");
   app.add_option("--workload", options->workloads, "only these workloads")->delimiter(',')->take_all();
   app.add_option("--samples", options->samples, "exactly this many pairs a workload")->check(CLI::Range(1, 1000000));

@@ -14,6 +14,7 @@
 #include "device/device.h"
 #include "judge/judge.h"
 #include "program/candidate.h"
+#include "program/modules.h"
 
 namespace hone {
 
@@ -39,6 +40,7 @@ Result<OracleCode> load_code(const Task& task, Bench bench);
 struct Prepared {
   std::vector<Result<Program>> programs;      // by workload; errors: plan, kernel_name, compile, ...
   nlohmann::json facts;
+  std::map<ModuleKey, Artifact> modules;      // of a candidate: those that compiled
   double plan_s = 0, compile_s = 0;           // of the evaluation; of compilers and cache
 };
 
