@@ -26,6 +26,7 @@ hone_import(sqlite SQLiteCpp/SQLiteCpp.h ARCHIVES SQLiteCpp sqlite3)
 hone_import(ssl openssl/ssl.h ARCHIVES ssl)
 target_link_libraries(hone::ssl INTERFACE hone::crypto)
 hone_import(beast boost/beast.hpp)
+hone_import(minizip minizip/unzip.h ARCHIVES minizip z)
 target_compile_definitions(hone::yaml INTERFACE YAML_CPP_STATIC_DEFINE)
 
 find_path(HONE_fmt_INCLUDE fmt/format-inl.h REQUIRED)

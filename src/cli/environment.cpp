@@ -4,6 +4,7 @@
 #include "base/fs.h"
 #include "cli/startup.h"
 #include "cli/verb.h"
+#include "inspect/compile.h"
 
 namespace hone::cli {
 namespace {
@@ -37,20 +38,34 @@ Result<int> workers_from(const char* text) {
   return value;
 }
 
-Result<std::unique_ptr<Environment>> open_environment(const Global& global, const std::string& name, int gpu) {
+namespace {
+
+using MakeDevice = std::function<Result<std::unique_ptr<Device>>(const Sandbox& sandbox, const Toolchain& toolchain, const fs::path& share)>;
+
+Result<std::unique_ptr<Environment>> open_with(const Global& global, const MakeDevice& make) {
   const SandboxMode mode = global.sandbox == "off" ? SandboxMode::off : SandboxMode::on;
   HONE_TRY(const fs::path share, share_dir());
   HONE_TRY(Sandbox sandbox, Sandbox::create(mode, share / "libexec"));
   auto owner = std::make_unique<const Sandbox>(std::move(sandbox));
   HONE_TRY(Toolchain toolchain, Toolchain::create(*owner, cache_dir() / "artifacts", share / "include"));
-  std::unique_ptr<Device> device;
-  if (name == "cuda") {
-    HONE_TRY(device, make_cuda_device(toolchain, share / "libexec", share, gpu));
-  } else {
-    HONE_TRY(device, make_cpu_device(*owner, share / "libexec", {.workers = global.workers}));
-  }
+  HONE_TRY(std::unique_ptr<Device> device, make(*owner, toolchain, share));
   const Sandbox& stable = *owner;
   return std::unique_ptr<Environment>(new Environment{std::move(owner), stable, std::move(toolchain), std::move(device)});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Environment>> open_environment(const Global& global, const std::string& name, int gpu) {
+  return open_with(global, [&](const Sandbox& sandbox, const Toolchain& toolchain, const fs::path& share) {
+    return name == "cuda" ? make_cuda_device(toolchain, share / "libexec", share, gpu)
+                          : make_cpu_device(sandbox, share / "libexec", {.workers = global.workers});
+  });
+}
+
+Result<std::unique_ptr<Environment>> open_target_environment(const Global& global, const std::string& architecture) {
+  return open_with(global, [&](const Sandbox& sandbox, const Toolchain&, const fs::path& share) {
+    return open_target(architecture, sandbox, share / "libexec", {.workers = global.workers});
+  });
 }
 
 }  // namespace hone::cli

@@ -1,10 +1,12 @@
 // libcuda and NVML are opened at run time and never linked: one binary with and without a GPU.
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <memory>
 
 #include "base/process.h"
 #include "cli/facts.h"
+#include "toolchain/toolchain.h"
 
 namespace hone::cli {
 namespace {
@@ -100,6 +102,14 @@ Fact tool(const std::string& name, const std::string& folder, const std::string&
   return {.id = name, .value = version.empty() ? path : fmt::format("{} ({})", version, path)};
 }
 
+Fact nvcc() {
+  const auto found = Toolchain::compiler("nvcc");
+  if (found) return {.id = "nvcc", .value = fmt::format("{} ({}, from {})", found->version, found->path, found->source)};
+  const bool absent = Toolchain::cuda_compilers().empty() && std::getenv("HONE_CUDA") == nullptr;
+  return {.id = "nvcc", .state = Fact::State::missing, .value = absent ? "not found" : found.error().message, .cost = "CUDA candidates cannot be compiled here",
+          .mend = absent ? "hone toolchain add cuda" : found.error().hint};
+}
+
 }  // namespace
 
 FactGroup gpu_facts() {
@@ -109,7 +119,7 @@ FactGroup gpu_facts() {
   group.facts.push_back(driver(cuda, ready));
   for (Fact& fact : gpus(cuda, ready)) group.facts.push_back(std::move(fact));
   group.facts.push_back(nvml());
-  group.facts.push_back(tool("nvcc", "/usr/local/cuda/bin", "CUDA candidates cannot be compiled here", "install the CUDA toolkit"));
+  group.facts.push_back(nvcc());
   group.facts.push_back(tool("ncu", "/usr/local/cuda/bin", "no profiles of CUDA kernels", "install Nsight Compute"));
   group.facts.push_back(tool("nsys", "/usr/local/cuda/bin", "no timelines of CUDA programs", "install Nsight Systems"));
   group.facts.push_back(tool("compute-sanitizer", "/usr/local/cuda/bin", "no memory and race checks on the GPU itself", "install the CUDA toolkit"));

@@ -59,6 +59,8 @@ void add(const Page& page, const std::string& version, std::map<std::string, std
           ".TP\n\\fBHONE_HOME\\fR\nfolder for data, caches and configuration, instead of the XDG folders\n"
           ".TP\n\\fBHONE_SHARE\\fR\nfolder with tasks, kernels, headers and helper programs, instead of share/hone beside the binary\n"
           ".TP\n\\fBHONE_WORKERS\\fR\nworker threads of the CPU device, instead of cores less one\n"
+          ".TP\n\\fBHONE_CUDA\\fR\nroot of the CUDA toolkit, before /usr/local/cuda, PATH and what hone toolchain add has fetched\n"
+          ".TP\n\\fBHONE_INDEX\\fR\npackage index that hone toolchain add fetches from\n"
           ".TP\n\\fBNO_COLOR\\fR\nno colour on the terminal\n";
   if (!page.global.empty()) text += ".SH SEE ALSO\n\\fBhone\\fR(1)\n";
   out.emplace(file + ".1", std::move(text));

@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "inspect/inspect.h"
 #include "run/run.h"
 
 namespace hone::cli {
@@ -27,16 +28,9 @@ void print_result(const nlohmann::json& result) {
   fmt::print("{}", result.value("stdout", ""));
   fmt::print(stderr, "{}", result.value("stderr", ""));
   if (const int signal = result.value("signal", 0); signal != 0) fmt::print(stderr, "ended by signal {}\n", signal);
-  if (!result.contains("workloads") || !result["workloads"].is_array()) return;
-  for (const nlohmann::json& each : result["workloads"]) {
-    if (each.value("error", nlohmann::json()).is_null()) {
-      fmt::print("{:<20} compiles\n", each.value("id", ""));
-      continue;
-    }
-    Error error;
-    from_json(each["error"], error);
-    fmt::print("{:<20} {}\n", each.value("id", ""), to_text(error));
-  }
+  const std::string schema = result.value("schema", "");
+  if (schema == "hone.compile/1") fmt::print("{}", compile_text(result));
+  if (schema == "hone.inspect/1") fmt::print("{}", inspect_text(result));
 }
 
 }  // namespace hone::cli

@@ -53,10 +53,13 @@ struct Verb {
   X(status, "what a run has reached and what it has left", "hone status --run runs/first")                \
   X(frontier, "retained candidates of a run", "hone frontier list --run runs/first")                      \
   X(report, "a run's experiments as Markdown or JSON", "hone report --run runs/first")                    \
+  X(compile, "plan and compile a candidate for every workload, without running it", "hone compile kernels/softmax_f32/pipelined") \
+  X(inspect, "what a candidate's kernels are made of: resources, instructions, source lines", "hone inspect kernels/softmax_f32/pipelined --lines") \
   X(serve, "an evaluation service: judges for others on this machine's devices", "hone serve --device cpu --port 8000") \
   X(submit, "give a job to an evaluation service", "hone submit kernels/softmax_f32/pipelined --task softmax_f32 --remote http://127.0.0.1:8000 --wait") \
   X(jobs, "jobs of an evaluation service", "hone jobs list --remote http://127.0.0.1:8000") \
   X(token, "who may use an evaluation service", "hone token create ci --scope submit,read") \
+  X(toolchain, "compilers of this machine, and fetching one", "hone toolchain list") \
   X(completion, "shell completion", "hone completion bash > /etc/bash_completion.d/hone")
 
 // CLI11's check of --seed, which by itself takes -1 for 2^64 - 1: what is wrong with `text`, or nothing.
@@ -81,6 +84,8 @@ struct Environment {
 };
 // Heap-allocated: toolchain and device keep references into it. `device`: cpu, or cuda for the GPU of this number.
 Result<std::unique_ptr<Environment>> open_environment(const Global& global, const std::string& device, int gpu = 0);
+// The same for compiling only: "cpu", or a GPU's architecture, which need not be here.
+Result<std::unique_ptr<Environment>> open_target_environment(const Global& global, const std::string& architecture);
 
 // True from the first SIGINT or SIGTERM on; a second one ends the process at once.
 const std::atomic<bool>& interrupted();

@@ -1,9 +1,9 @@
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "cli/remote.h"
+#include "cli/subject.h"
 #include "judge/receipt.h"
 #include "run/record.h"
 
@@ -16,37 +16,6 @@ struct Options {
   std::optional<std::uint64_t> seed;
   std::optional<int> samples;
 };
-
-// candidates/<task>/... or kernels/<task>/<name>, as seen from the folder itself.
-std::string task_in_path(const fs::path& candidate) {
-  std::error_code ignored;
-  const fs::path whole = fs::weakly_canonical(candidate, ignored);
-  std::string before;
-  for (auto part = whole.begin(); part != whole.end(); ++part) {
-    if (before == "kernels" || before == "candidates") {
-      const std::vector<std::string> known = task_names();
-      if (std::find(known.begin(), known.end(), part->string()) != known.end()) return part->string();
-    }
-    before = part->string();
-  }
-  return {};
-}
-
-Result<std::optional<Run>> run_of(const Options& options) {
-  if (options.run.empty()) return find_run_here();
-  HONE_TRY(Run run, find_run(fs::path(options.run)));
-  return std::optional<Run>(std::move(run));
-}
-
-// A run's task when that is what is meant, else by name, else from the candidate's path.
-Result<Task> find_task(const Options& options, const std::optional<Run>& run) {
-  if (run && (options.task.empty() || options.task == run->manifest.task)) return task_of(*run);
-  if (!options.task.empty()) return load_task(options.task);
-  const std::string inferred = options.candidate == "baseline" ? "" : task_in_path(options.candidate);
-  if (!inferred.empty()) return load_task(inferred);
-  return fail(make_error(ErrorKind::usage, "which task is {} for?", options.candidate)
-                  .with_hint("give --task; `hone task list` shows them"));
-}
 
 Result<JudgeRequest> request_of(const Options& options) {
   JudgeRequest request;
@@ -65,16 +34,6 @@ Result<JudgeRequest> request_of(const Options& options) {
   return request;
 }
 
-// With the candidate's folder before the name of its file.
-Error located(Error error, const std::optional<Candidate>& candidate) {
-  const std::string& file = error.place.file;
-  if (!candidate || (candidate->sources.count(file) == 0 && file != "plan.cpp")) return error;
-  std::error_code code;
-  const fs::path near = fs::proximate(candidate->path / file, code);
-  error.place.file = (near.empty() || *near.begin() == ".." ? candidate->path / file : near).string();
-  return error;
-}
-
 Result<Report> judge_here(const Global& global, const Task& task, const JudgeRequest& request) {
   HONE_TRY(const std::unique_ptr<Environment> environment, open_environment(global, task.device));
   return judge(task, request, environment->bench());
@@ -82,17 +41,16 @@ Result<Report> judge_here(const Global& global, const Task& task, const JudgeReq
 
 Result<int> bench(const Global& global, const Options& options) {
   HONE_TRY(JudgeRequest request, request_of(options));
-  HONE_TRY(const std::optional<Run> run, run_of(options));
-  HONE_TRY(const Task task, find_task(options, run));
-  const bool in_run = run && task.sha256 == run->manifest.task_sha256;
+  HONE_TRY(const Subject subject, find_subject(options.candidate, options.task, options.run));
+  const auto& [run, task, in_run] = subject;
   if (options.candidate != "baseline") {
-    HONE_TRY(request.candidate, load_candidate(in_run ? candidate_path(*run, options.candidate) : fs::path(options.candidate)));
+    HONE_TRY(request.candidate, load_candidate_of(subject, options.candidate));
     if (in_run) {
       HONE_TRY(request.incumbent, incumbent_of(*run));
       if (request.incumbent && request.incumbent->sha256 == request.candidate->sha256) request.incumbent.reset();
     }
   }
-  HONE_TRY(auto service, find_service(global, options.remote, run ? run->manifest.remote : ""));
+  HONE_TRY(auto service, find_service(global, options.remote, subject.remote()));
   request.cancel = &interrupted();
   request.progress = progress_printer(global);
   auto judged = service ? client::judge_remotely(*service, task, request) : judge_here(global, task, request);

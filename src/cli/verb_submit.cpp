@@ -81,7 +81,7 @@ void define_submit(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   app.add_option("candidate", options->candidate, "folder of a candidate, or `baseline`; for exec the command");
   app.add_option("argv", options->argv, "for exec: the command's arguments, after --");
-  app.add_option("--kind", options->kind, "bench, compile, exec")->capture_default_str();
+  app.add_option("--kind", options->kind, "bench, compile, inspect, exec")->capture_default_str();
   app.add_option("--task", options->task, "task by name");
   app.add_option("--workload", options->workloads, "only these workloads")->delimiter(',')->take_all();
   app.add_option("--samples", options->samples, "exactly this many pairs a workload")->check(CLI::Range(1, 1000000));

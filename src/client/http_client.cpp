@@ -24,6 +24,20 @@ using boost::system::error_code;
 constexpr std::uint64_t kLargestAnswer = std::uint64_t{512} << 20;
 constexpr double kConnect_s = 10;
 
+constexpr std::size_t kPiece = std::size_t{256} << 10;
+
+template <class Message>
+HttpAnswer head_of(const Message& message) {
+  HttpAnswer answer;
+  answer.status = static_cast<int>(message.result_int());
+  for (const auto& field : message) {
+    std::string name(field.name_string());
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    answer.headers[name] = std::string(field.value());
+  }
+  return answer;
+}
+
 }  // namespace
 
 class HttpClient::Impl {
@@ -36,7 +50,7 @@ class HttpClient::Impl {
   }
 
   Result<HttpAnswer> send(const std::string& method, const std::string& target, const std::string& body,
-                          const std::vector<std::pair<std::string, std::string>>& headers, double timeout_s) {
+                          const std::vector<std::pair<std::string, std::string>>& headers, double timeout_s, const Sink* sink = nullptr) {
     http::request<http::string_body> request(http::verb::unknown, url_.path + target, 11);
     request.method_string(method);
     request.set(http::field::host, url_.host.find(':') == std::string::npos ? url_.host : "[" + url_.host + "]");
@@ -47,7 +61,7 @@ class HttpClient::Impl {
     Result<HttpAnswer> out = fail(ErrorKind::internal, "no answer");
     io_.restart();
     asio::co_spawn(
-        io_, [&]() -> awaitable<void> { co_await exchange(request, timeout_s, out); },
+        io_, [&]() -> awaitable<void> { co_await exchange(request, timeout_s, sink, out); },
         [&](std::exception_ptr fault) {
           if (fault) out = fail(ErrorKind::unavailable, "the connection to {} broke", to_text(url_));
         });
@@ -65,7 +79,7 @@ class HttpClient::Impl {
     buffer_.clear();
   }
 
-  awaitable<void> exchange(const http::request<http::string_body>& request, double timeout_s, Result<HttpAnswer>& out) {
+  awaitable<void> exchange(const http::request<http::string_body>& request, double timeout_s, const Sink* sink, Result<HttpAnswer>& out) {
     // A connection that was kept may have been closed meanwhile: then once more on a new one.
     for (const bool kept = open();;) {
       const bool reused = open();
@@ -78,8 +92,8 @@ class HttpClient::Impl {
         }
       }
       bool nothing_came = false;
-      if (url_.tls) co_await once(*secure_, request, timeout_s, out, nothing_came);
-      else co_await once(*plain_, request, timeout_s, out, nothing_came);
+      if (url_.tls) co_await once(*secure_, request, timeout_s, sink, out, nothing_came);
+      else co_await once(*plain_, request, timeout_s, sink, out, nothing_came);
       if (out || !kept || !reused || !nothing_came) co_return;
       close();
     }
@@ -120,7 +134,8 @@ class HttpClient::Impl {
   }
 
   template <class Stream>
-  awaitable<void> once(Stream& stream, const http::request<http::string_body>& request, double timeout_s, Result<HttpAnswer>& out, bool& nothing_came) {
+  awaitable<void> once(Stream& stream, const http::request<http::string_body>& request, double timeout_s, const Sink* sink, Result<HttpAnswer>& out,
+                       bool& nothing_came) {
     const auto failed = [&](const char* what, const error_code& code) {
       out = fail(make_error(ErrorKind::unavailable, "{} {}: {}", what, to_text(url_), code == beast::error::timeout ? "it takes too long" : code.message()));
     };
@@ -128,6 +143,10 @@ class HttpClient::Impl {
     lowest().expires_after(as_duration(timeout_s));
     co_await http::async_write(stream, request, asio::redirect_error(asio::use_awaitable, code));
     const error_code written = code;       // a server may have answered before it had read everything
+    if (sink != nullptr) {
+      co_await stream_body(stream, *sink, timeout_s, out, nothing_came);
+      co_return;
+    }
     http::response_parser<http::string_body> parser;
     parser.body_limit(kLargestAnswer);
     if (request.method_string() == "HEAD") parser.skip(true);
@@ -138,16 +157,47 @@ class HttpClient::Impl {
       failed(written ? "cannot send to" : "no whole answer from", written ? written : code);
       co_return;
     }
-    HttpAnswer answer;
-    answer.status = static_cast<int>(parser.get().result_int());
-    for (const auto& field : parser.get()) {
-      std::string name(field.name_string());
-      for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-      answer.headers[name] = std::string(field.value());
-    }
+    HttpAnswer answer = head_of(parser.get());
     answer.body = std::move(parser.get().body());
     const bool keep = parser.get().keep_alive() && !written;
     out = std::move(answer);
+    if (!keep) close();
+  }
+
+  template <class Stream>
+  awaitable<void> stream_body(Stream& stream, const Sink& sink, double idle_s, Result<HttpAnswer>& out, bool& nothing_came) {
+    http::response_parser<http::buffer_body> parser;
+    parser.body_limit(boost::none);
+    error_code code;
+    const auto failed = [&] {
+      nothing_came = !parser.got_some() && code != beast::error::timeout;
+      out = fail(make_error(ErrorKind::unavailable, "no whole answer from {}: {}", to_text(url_), code == beast::error::timeout ? "it takes too long" : code.message()));
+    };
+    co_await http::async_read_header(stream, buffer_, parser, asio::redirect_error(asio::use_awaitable, code));
+    if (code) {
+      failed();
+      co_return;
+    }
+    HttpAnswer head = head_of(parser.get());
+    std::string piece(kPiece, '\0');
+    while (!parser.is_done()) {
+      parser.get().body().data = piece.data();
+      parser.get().body().size = piece.size();
+      lowest().expires_after(as_duration(idle_s));
+      co_await http::async_read(stream, buffer_, parser, asio::redirect_error(asio::use_awaitable, code));
+      if (code == http::error::need_buffer) code = {};
+      // What came before a broken connection counts: a download goes on from there.
+      if (const auto taken = sink(head, std::string_view(piece.data(), piece.size() - parser.get().body().size)); !taken) {
+        out = fail(taken.error());
+        co_return;
+      }
+      if (code) {
+        failed();
+        co_return;
+      }
+    }
+    const bool keep = parser.get().keep_alive();
+    out = std::move(head);
     if (!keep) close();
   }
 
@@ -166,6 +216,11 @@ HttpClient::~HttpClient() = default;
 Result<HttpAnswer> HttpClient::send(const std::string& method, const std::string& target, const std::string& body,
                                     const std::vector<std::pair<std::string, std::string>>& headers, double timeout_s) {
   return impl_->send(method, target, body, headers, timeout_s);
+}
+
+Result<HttpAnswer> HttpClient::get(const std::string& target, const std::vector<std::pair<std::string, std::string>>& headers, const Sink& sink,
+                                   double timeout_s) {
+  return impl_->send("GET", target, "", headers, timeout_s, &sink);
 }
 
 }  // namespace hone::client

@@ -2,9 +2,12 @@
 #ifndef HONE_CLIENT_HTTP_CLIENT_H
 #define HONE_CLIENT_HTTP_CLIENT_H
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "client/url.h"
@@ -27,6 +30,11 @@ class HttpClient {
   // not trusted (SSL_CERT_FILE names further authorities). A request that broke may have been carried out.
   Result<HttpAnswer> send(const std::string& method, const std::string& target, const std::string& body,
                           const std::vector<std::pair<std::string, std::string>>& headers, double timeout_s);
+
+  // GET whose body is given to `sink` piece by piece with the answer's head, and left out of the answer. An error of the
+  // sink ends it. `timeout_s`: without news.
+  using Sink = std::function<Result<>(const HttpAnswer& head, std::string_view piece)>;
+  Result<HttpAnswer> get(const std::string& target, const std::vector<std::pair<std::string, std::string>>& headers, const Sink& sink, double timeout_s);
 
  private:
   class Impl;

@@ -146,21 +146,24 @@ Result<json> ServiceClient::follow(const std::string& id) {
   }
 }
 
-Result<Report> judge_remotely(ServiceClient& service, const Task& task, const JudgeRequest& request) {
-  HONE_TRY(const json accepted, service.submit({{"kind", "bench"}, {"request", wire::bench_request(task, request)}}));
-  HONE_TRY(const json job, service.follow(accepted.at("id").get<std::string>()));
-  const json& result = job.at("result");
+Result<json> ask(ServiceClient& service, const std::string& kind, json request) {
+  HONE_TRY(const json accepted, service.submit({{"kind", kind}, {"request", std::move(request)}}));
+  HONE_TRY(json job, service.follow(accepted.at("id").get<std::string>()));
+  json& result = job.at("result");
   if (!result.is_object()) return fail(ErrorKind::internal, "job {} ended without a result", job.at("id").get<std::string>());
-  if (!result.contains("report")) {
-    Error error;
-    if (!result.contains("error")) return fail(ErrorKind::internal, "job {} ended without a report", job.at("id").get<std::string>());
-    from_json(result["error"], error);
-    if (const auto partial = result.find("partial"); partial != result.end())
-      for (const json& each : partial->value("workloads", json::array()))
-        error.notes.push_back(fmt::format("before that: workload {}: {}{}", each.value("id", ""), each.value("verdict", ""),
-                                          each["ratio"].is_number() ? fmt::format(" {:.3f}x", each["ratio"].get<double>()) : ""));
-    return fail(std::move(error));
-  }
+  if (!result.contains("error") || result.contains("report")) return std::move(result);
+  Error error;
+  from_json(result["error"], error);
+  if (const auto partial = result.find("partial"); partial != result.end())
+    for (const json& each : partial->value("workloads", json::array()))
+      error.notes.push_back(fmt::format("before that: workload {}: {}{}", each.value("id", ""), each.value("verdict", ""),
+                                        each["ratio"].is_number() ? fmt::format(" {:.3f}x", each["ratio"].get<double>()) : ""));
+  return fail(std::move(error));
+}
+
+Result<Report> judge_remotely(ServiceClient& service, const Task& task, const JudgeRequest& request) {
+  HONE_TRY(const json result, ask(service, "bench", wire::bench_request(task, request)));
+  if (!result.contains("report")) return fail(ErrorKind::internal, "the service ended the job without a report");
   HONE_TRY(Report report, report_from_json(result["report"]));
   report.receipt_body = result.value("receipt", json());
   return report;

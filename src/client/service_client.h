@@ -61,6 +61,8 @@ class ServiceClient {
   ClientOptions options_;
 };
 
+// A job's result when it ends, with its `report` where there is one; else the job's error.
+Result<nlohmann::json> ask(ServiceClient& service, const std::string& kind, nlohmann::json request);
 // judge() on the service: the same report, receipt included, for the same request.
 Result<Report> judge_remotely(ServiceClient& service, const Task& task, const JudgeRequest& request);
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/clock.h"
-#include "program/modules.h"
 #include "toolchain/headers.h"
 
 namespace hone {
@@ -153,6 +152,7 @@ Result<Prepared> prepare(const Candidate& candidate, const std::vector<Workload>
     facts["source"] = key.source;
     facts["defines"] = key.defines;
     out.facts["modules"].push_back(std::move(facts));
+    out.modules.emplace(key, module->artifact);
   }
   out.compile_s = now_s() - compile_start;
 

@@ -15,6 +15,7 @@
 #include "device/device.h"
 #include "judge/judge.h"
 #include "program/candidate.h"
+#include "program/modules.h"
 
 namespace hone {
 
@@ -42,6 +43,7 @@ struct Prepared {
   std::string name;                           // of the candidate or baseline
   std::vector<Result<Program>> programs;      // by workload; errors: plan, kernel_name, compile, ...
   nlohmann::json facts;
+  std::map<ModuleKey, Artifact> modules;      // of a candidate: those that compiled
   double plan_s = 0, compile_s = 0;           // of the evaluation; of compilers and cache
 };
 

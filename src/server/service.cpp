@@ -150,7 +150,7 @@ Result<Caller> Service::admit(std::optional<std::string_view> secret, const std:
 // ---- jobs
 
 Result<> Service::supports(const std::string& kind) const {
-  if (kind == "check" || kind == "inspect") return fail(ErrorKind::unavailable, "this version cannot do jobs of kind {}", kind);
+  if (kind == "check") return fail(ErrorKind::unavailable, "this version cannot do jobs of kind {}", kind);
   if (kind == "exec" && !options_.exec)
     return fail(make_error(ErrorKind::unavailable, "this service runs no commands").with_hint("its operator can start it with --exec"));
   return {};
@@ -218,7 +218,7 @@ void Service::enqueue(const Job& job) {
   const double now = now_s(), limit_s = job.request.queue_timeout_s.value_or(0);
   Waiting waiting{job.id, job.request.token, job.request.priority, std::nullopt, now};
   if (job.request.queue_timeout_s) waiting.expires_s = now + limit_s;
-  if (options_.compilers > 0 && job.request.kind == "compile") waiting.needs = Needs::compiler;
+  if (options_.compilers > 0 && (job.request.kind == "compile" || job.request.kind == "inspect")) waiting.needs = Needs::compiler;
   if (options_.compilers > 0 && job.request.kind == "bench") waiting.needs = Needs::compiler_then_device;
   const std::lock_guard lock(mutex_);
   queue_.push(std::move(waiting));

@@ -6,6 +6,7 @@
 #include <deque>
 #include <thread>
 
+#include "inspect/inspect.h"
 #include "judge/prepare.h"
 #include "judge/receipt.h"
 #include "wire/wire.h"
@@ -16,16 +17,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kExecOutput = std::size_t{1} << 20;
-
-Result<std::vector<Workload>> workloads_of(const Task& task, const json& request) {
-  std::vector<Workload> out;
-  for (const std::string& id : request.value("workloads", std::vector<std::string>())) {
-    const Workload* found = task.find(id);
-    if (found == nullptr) return fail(ErrorKind::not_found, "task {} has no workload {}", task.name, id);
-    out.push_back(*found);
-  }
-  return out.empty() ? task.workloads : out;
-}
 
 // Whether something can run here at all: a small kernel of Hone's own, loaded and called as a candidate's.
 class Probe {
@@ -138,7 +129,7 @@ class Worker {
     const json& request = message.at("request");
     try {
       if (kind == "bench") return bench(request);
-      if (kind == "compile") return compile(request);
+      if (kind == "compile" || kind == "inspect") return look(request, kind == "inspect");
       if (kind == "prepare") return prepare(request);
       if (kind == "exec") return exec(request);
     } catch (const std::bad_alloc&) {
@@ -170,22 +161,23 @@ class Worker {
     return runs ? json::object() : bench(in);
   }
 
-  Result<json> compile(const json& in) {
+  // For this device, or for one that need not be here.
+  Result<json> look(const json& in, bool inspect) {
     HONE_TRY(const Task task, wire::task_from(in));
     HONE_TRY(const Candidate candidate, wire::candidate_from_json(in.at("candidate")));
-    HONE_TRY(const std::vector<Workload> workloads, workloads_of(task, in));
     event("compiling", json::object());
-    HONE_TRY(Prepared prepared, hone::prepare(candidate, workloads, bench_));
-    json rows = json::array();
-    int failed = 0;
-    for (std::size_t i = 0; i < workloads.size(); ++i) {
-      const auto& program = prepared.programs[i];
-      failed += program ? 0 : 1;
-      rows.push_back({{"id", workloads[i].id}, {"error", program ? json() : json(program.error())}});
+    const std::string architecture = target_architecture(task, in.value("architecture", ""), &bench_.device);
+    std::unique_ptr<Device> target;
+    if (architecture != bench_.device.info().architecture) {
+      HONE_TRY(const fs::path share, share_dir());
+      HONE_TRY(target, open_target(architecture, bench_.sandbox, share / "libexec", {}));
     }
-    return json{{"schema", "hone.compile/1"}, {"task", task.name}, {"candidate", candidate.name}, {"sha256", candidate.sha256},
-                {"failed", failed}, {"workloads", std::move(rows)}, {"plans", std::move(prepared.facts["plans"])},
-                {"modules", std::move(prepared.facts["modules"])}};
+    const Bench bench{bench_.sandbox, bench_.toolchain, target ? *target : bench_.device};
+    HONE_TRY(const Compiled compiled, compile_for(task, candidate, in.value("workloads", std::vector<std::string>()), bench));
+    if (!inspect) return compile_report(task, candidate, compiled, bench);
+    InspectRequest request;
+    for (const std::string& each : in.value("listings", std::vector<std::string>())) (each == "ptx" ? request.ptx : request.code) = true;
+    return inspect_report(task, candidate, compiled, request, bench);
   }
 
   Result<json> exec(const json& in) {

@@ -66,23 +66,39 @@ struct Toolkit {
   std::string source;
 };
 
-Result<Toolkit> find_toolkit() {
-  std::error_code code;
-  const auto holds_nvcc = [&](const fs::path& root) { return ::access((root / "bin/nvcc").c_str(), X_OK) == 0; };
-  if (const char* root = std::getenv("HONE_CUDA"); root != nullptr && *root != '\0') {
-    if (holds_nvcc(root)) return Toolkit{fs::canonical(root, code), "HONE_CUDA"};
-    return fail(make_error(ErrorKind::no_compiler, "HONE_CUDA is {}, where no bin/nvcc is", root)
-                    .with_hint("name the root of a CUDA toolkit, or unset HONE_CUDA"));
+bool holds_nvcc(const fs::path& root) { return ::access((root / "bin/nvcc").c_str(), X_OK) == 0; }
+
+// The one that counts first; each root once.
+std::vector<Toolkit> toolkits() {
+  std::vector<Toolkit> out;
+  const auto add = [&](const fs::path& root, const char* source) {
+    std::error_code code;
+    fs::path real = fs::canonical(root, code);
+    if (code || !holds_nvcc(real)) return;
+    for (const Toolkit& each : out)
+      if (each.root == real) return;
+    out.push_back({std::move(real), source});
+  };
+  if (const char* root = std::getenv("HONE_CUDA"); root != nullptr && *root != '\0') add(root, "HONE_CUDA");
+  add("/usr/local/cuda", "/usr/local/cuda");
+  if (const std::string path = find_program("nvcc"); !path.empty()) {
+    std::error_code code;
+    add(fs::canonical(path, code).parent_path().parent_path(), "PATH");
   }
-  if (holds_nvcc("/usr/local/cuda")) return Toolkit{fs::canonical("/usr/local/cuda", code), "/usr/local/cuda"};
-  if (const std::string path = find_program("nvcc"); !path.empty())
-    return Toolkit{fs::canonical(path, code).parent_path().parent_path(), "PATH"};
-  return fail(make_error(ErrorKind::no_compiler, "nvcc was not found: HONE_CUDA is unset, and there is none in /usr/local/cuda or PATH")
-                  .with_hint("install a CUDA toolkit (compiling needs no GPU), or set HONE_CUDA to the root of one"));
+  add(toolchains_dir() / "cuda", "hone toolchain add cuda");
+  return out;
 }
 
-Result<Compiler> find_nvcc() {
-  HONE_TRY(const Toolkit toolkit, find_toolkit());
+Result<Toolkit> find_toolkit() {
+  if (const char* root = std::getenv("HONE_CUDA"); root != nullptr && *root != '\0' && !holds_nvcc(root))
+    return fail(make_error(ErrorKind::no_compiler, "HONE_CUDA is {}, where no bin/nvcc is", root)
+                    .with_hint("name the root of a CUDA toolkit, or unset HONE_CUDA"));
+  if (std::vector<Toolkit> found = toolkits(); !found.empty()) return std::move(found.front());
+  return fail(make_error(ErrorKind::no_compiler, "nvcc was not found: HONE_CUDA is unset, and there is none in /usr/local/cuda, PATH or Hone's own folder")
+                  .with_hint("`hone toolchain add cuda` fetches one (compiling needs no GPU); HONE_CUDA can name the root of another"));
+}
+
+Result<Compiler> nvcc_of(const Toolkit& toolkit) {
   HONE_TRY(const Compiler host, find_host_compiler("g++"));   // nvcc preprocesses with it
   const std::string root = toolkit.root.string(), path = root + "/bin/nvcc";
   const std::string stamp = stamp_of(path);
@@ -97,6 +113,11 @@ Result<Compiler> find_nvcc() {
   return out;
 }
 
+Result<Compiler> find_nvcc() {
+  HONE_TRY(const Toolkit toolkit, find_toolkit());
+  return nvcc_of(toolkit);
+}
+
 }  // namespace
 
 Result<Compiler> find_compiler(const std::string& name) {
@@ -104,6 +125,14 @@ Result<Compiler> find_compiler(const std::string& name) {
   if (name == "g++" || name == "clang++") return find_host_compiler(name);
   return fail(make_error(ErrorKind::no_compiler, "{} is not a compiler that Hone knows", name)
                   .with_hint("use g++, clang++ or nvcc"));
+}
+
+fs::path find_cuda_program(const std::string& name) {
+  std::error_code code;
+  for (const Toolkit& toolkit : toolkits())
+    if (const fs::path path = toolkit.root / "bin" / name; ::access(path.c_str(), X_OK) == 0) return fs::canonical(path, code);
+  const std::string path = find_program(name);
+  return path.empty() ? fs::path() : fs::canonical(path, code);
 }
 
 const std::string& native_target() {
@@ -128,6 +157,15 @@ Result<CompilerInfo> Toolchain::compiler(const std::string& name) {
   HONE_TRY(Compiler found, find_compiler(name));
   return std::move(found.info);
 }
+
+std::vector<CompilerInfo> Toolchain::cuda_compilers() {
+  std::vector<CompilerInfo> out;
+  for (const Toolkit& toolkit : toolkits())
+    if (auto compiler = nvcc_of(toolkit)) out.push_back(std::move(compiler->info));
+  return out;
+}
+
+fs::path toolchains_dir() { return data_dir() / "toolchains"; }
 
 std::vector<CompilerInfo> Toolchain::compilers() {
   std::vector<CompilerInfo> out;

@@ -19,9 +19,13 @@ struct Compiler {
 };
 
 // `name` is g++, clang++ or nvcc. Host compilers count only in the system's folders: those are what a
-// jail shows. A CUDA toolkit is looked for in $HONE_CUDA, in /usr/local/cuda, in PATH. Kind no_compiler. Remembered for the life of the
-// process, by path and time.
+// jail shows. A CUDA toolkit is looked for in $HONE_CUDA, /usr/local/cuda, PATH and toolchains_dir(), in this
+// order. Kind no_compiler. Remembered for the life of the process, by path and time.
 Result<Compiler> find_compiler(const std::string& name);
+
+// A program of a CUDA toolkit ("nvdisasm"): of the first of them that has it, in the order of find_compiler, else of PATH;
+// links resolved. Empty: there is none.
+fs::path find_cuda_program(const std::string& name);
 
 // What -march=native means here: the CPU's model and feature flags.
 const std::string& native_target();

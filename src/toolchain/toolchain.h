@@ -65,6 +65,9 @@ struct CompilerInfo {
   std::string source = {};    // where it was found: "system", "HONE_CUDA", ...
 };
 
+// Where `hone toolchain add` puts toolkits, each by its name: <toolchains_dir()>/cuda/bin/nvcc.
+fs::path toolchains_dir();
+
 class Toolchain {
  public:
   static Result<Toolchain> create(const Sandbox& sandbox, const fs::path& cache, const fs::path& include_dir);
@@ -75,6 +78,7 @@ class Toolchain {
   Result<Artifact> compile(const CompileRequest& request) const;
 
   static std::vector<CompilerInfo> compilers();   // of host code, those that are there
+  static std::vector<CompilerInfo> cuda_compilers();   // every nvcc that is found, the one in use first
   // g++, clang++ or nvcc. Kind no_compiler.
   static Result<CompilerInfo> compiler(const std::string& name);
   // For candidates. An entry that ends in "=N" stands for a number.

@@ -45,10 +45,22 @@ class Jobs(Shared):
         self.assertEqual(error["kind"], "compile")
         self.assertEqual(error["place"]["file"], "kernel.cpp")
 
+    def test_an_inspect_counts_instructions_and_gives_what_is_asked_for(self):
+        request = {"task": "softmax_f32", "candidate": candidate(), "workloads": ["small"], "listings": ["sass"]}
+        result = self.server.run({"kind": "inspect", "request": request})["result"]
+        self.assertEqual((result["schema"], result["failed"], result["architecture"]), ("hone.inspect/1", 0, "cpu"))
+        module = result["modules"][0]
+        self.assertGreater(module["kernels"][0]["instructions"], 0)
+        self.assertIn("softmax", module["code"])
+        self.assertNotIn("ptx", module)
+
+    def test_an_architecture_that_nobody_knows_is_said(self):
+        request = {"task": "softmax_f32", "candidate": candidate(), "architecture": "sm_12"}
+        self.assertEqual(kind_of(self.server.run({"kind": "compile", "request": request})), "not_found")
+
     def test_kinds_without_a_room_are_unavailable(self):
-        for kind in ("check", "inspect"):
-            answer = self.server.request("POST", "/v1/jobs", {"kind": kind, "request": {}})
-            self.error(answer, 501, "unavailable")
+        answer = self.server.request("POST", "/v1/jobs", {"kind": "check", "request": {}})
+        self.error(answer, 501, "unavailable")
 
     def test_an_exec_runs_in_the_sandbox(self):
         job = self.server.run({"kind": "exec", "request": {"argv": ["/bin/sh", "-c", "cat; cat /etc/shadow; echo $HOME; ls /proc | grep -c '^[0-9]'"], "stdin": "in"}})

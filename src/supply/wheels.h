@@ -1,0 +1,33 @@
+// Toolkits that Hone can fetch, as pinned Python wheels: each is what its hash says, or is refused.
+#ifndef HONE_SUPPLY_WHEELS_H
+#define HONE_SUPPLY_WHEELS_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hone {
+
+struct Wheel {
+  std::string project;                 // name in the index
+  std::string file;                    // name of the file
+  std::uint64_t bytes = 0;
+  std::string sha256;
+};
+
+struct Toolkit {
+  std::string name, version;           // "cuda", "13.5.37"
+  std::string licence, licence_url;
+  std::vector<Wheel> wheels;
+  std::string folder;                  // inside the wheels, what becomes the toolkit's root: "nvidia/cu13/"
+  std::string program;                 // a file that a whole toolkit has: "bin/nvcc"
+  std::uint64_t unpacked_bytes = 0;    // about
+  std::uint64_t download_bytes() const;
+};
+
+// NVIDIA's compiler, assembler, headers, run time and disassemblers for x86-64 Linux.
+const Toolkit& cuda_toolkit();
+
+}  // namespace hone
+
+#endif
