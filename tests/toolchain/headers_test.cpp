@@ -56,7 +56,7 @@ TEST(Headers, FoundWhereTheVariableSaysOrInTheDataFolder) {
     for (const std::string_view folder : package.folders) put(place_of(package) / package.include / folder / "a.h", "");
     const auto found = find_headers(package);
     HONE_ASSERT_OK(found);
-    EXPECT_EQ(*found, root / "home/data/toolchain/deepgemm-0.2.5/deep_gemm/include");
+    EXPECT_EQ(*found, root / "home/data/toolchains/deepgemm-0.2.5/deep_gemm/include");
   }
   const Variable elsewhere("HONE_DEEPGEMM", (root / "wheel").string());
   HONE_EXPECT_ERROR(find_headers(package), environment);
