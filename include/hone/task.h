@@ -1,5 +1,5 @@
 // Trusted code of a task: task.cpp and baseline sources beside task.yaml include only this header
-// (and the libraries they compare with). Hone compiles them on first use and caches the result.
+// (CUDA: or gemm_task.cuh, fp8_task.cuh, cublaslt.cuh beside it; and the libraries they compare with). Hone compiles them on first use and caches the result.
 // All entry points are C functions; a file defines those that its role needs.
 //
 //   task.cpp      hone_oracle (needed), hone_inputs, hone_regions (optional)

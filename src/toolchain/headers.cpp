@@ -40,7 +40,7 @@ const HeaderPackage* find_header_package(std::string_view name) {
 }
 
 fs::path place_of(const HeaderPackage& package) {
-  return data_dir() / "toolchain" / fmt::format("{}-{}", package.name, package.version);
+  return data_dir() / "toolchains" / fmt::format("{}-{}", package.name, package.version);
 }
 
 Result<fs::path> find_headers(const HeaderPackage& package) {

@@ -28,7 +28,7 @@ const std::vector<HeaderPackage>& header_packages();
 const HeaderPackage* find_header_package(std::string_view name);
 
 // Where the unpacked wheel lies unless the package's variable names another place:
-// data_dir()/toolchain/deepgemm-0.2.5.
+// data_dir()/toolchains/deepgemm-0.2.5.
 fs::path place_of(const HeaderPackage& package);
 
 // The include directory. Kind environment: the package is not installed, or its variable names a folder without it.
