@@ -75,7 +75,9 @@ Result<int> add(const Global& global, const std::string& flag) {
   if (!is_added(toolkit, options.toolchains))
     fmt::print(stderr, "{} {} is NVIDIA's and comes under the {}:\n  {}\nBy using it you accept that agreement. {} to fetch from {}\n", toolkit.name, toolkit.version,
                toolkit.licence, toolkit.licence_url, format_bytes(toolkit.download_bytes()), options.index);
-  HONE_TRY(const Added added, add_toolkit(toolkit, options));
+  const auto made = add_toolkit(toolkit, options);
+  if (!made && made.error().kind == ErrorKind::cancelled) return fail(Error(made.error()).with_hint("`hone toolchain add cuda` goes on from here"));
+  HONE_TRY(const Added added, made);
   end_progress();
   const auto in_use = Toolchain::compiler("nvcc");
   const bool other = in_use && fs::path(in_use->root) != fs::weakly_canonical(added.root);

@@ -93,12 +93,14 @@ Result<Added> add_toolkit(const Toolkit& toolkit, const AddOptions& options) {
     how.progress = [&](std::uint64_t bytes) {
       say(fmt::format("fetching {}: {} {} of {}", toolkit.name, wheel.project, format_bytes(done + bytes), format_bytes(toolkit.download_bytes())));
     };
-    client::Url page = index;
-    page.path += "/" + wheel.project + "/";
     say(fmt::format("fetching {}: {}", toolkit.name, wheel.project));
-    HONE_TRY(const std::string html, fetch_page(page, how));
-    HONE_TRY(const client::Url url, find_in_page(html, page, wheel.file));
-    HONE_CHECK(fetch_wheel(url, wheel, work / wheel.file, how));
+    if (!is_fetched(wheel, work / wheel.file)) {
+      client::Url page = index;
+      page.path += "/" + wheel.project + "/";
+      HONE_TRY(const std::string html, fetch_page(page, how));
+      HONE_TRY(const client::Url url, find_in_page(html, page, wheel.file));
+      HONE_CHECK(fetch_wheel(url, wheel, work / wheel.file, how));
+    }
     done += wheel.bytes;
   }
 

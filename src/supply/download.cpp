@@ -142,11 +142,13 @@ Result<std::string> fetch_page(const Url& url, const Fetching& how) {
   return page;
 }
 
+bool is_fetched(const Wheel& wheel, const fs::path& file) {
+  if (size_of(file) != wheel.bytes) return false;
+  const auto hash = hash_of_file(file);
+  return hash && *hash == wheel.sha256;
+}
+
 Result<> fetch_wheel(const Url& url, const Wheel& wheel, const fs::path& to, const Fetching& how) {
-  if (size_of(to) == wheel.bytes) {
-    HONE_TRY(const std::string hash, hash_of_file(to));
-    if (hash == wheel.sha256) return {};
-  }
   const fs::path part = to.string() + ".part";
   if (size_of(part) > wheel.bytes) HONE_CHECK(remove_tree(part));
   const auto fetched = patiently(how, [&] { return size_of(part); }, [&] { return go_on(url, wheel, part, how); });
