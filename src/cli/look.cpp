@@ -13,10 +13,12 @@ void add_look_options(CLI::App& app, LookOptions& options) {
   app.add_option("--run", options.run, "run that the candidate is in; found by itself inside one");
   app.add_option("--workload", options.workloads, "only for these workloads")->delimiter(',')->take_all();
   app.add_option("--arch", options.architecture, "cpu, sm_90a or sm_100a, which need not be here (default: the task's)");
-  app.add_option("--remote", options.remote, "URL of the evaluation service that does it; `local`: here (default: HONE_URL, then the run's)");
+  app.add_option("--remote", options.remote,
+                 "URL of the evaluation service that does it; `local`: here (default: HONE_URL, then the run's)");
 }
 
-Result<Look> look(const Global& global, const LookOptions& options, const std::string& kind, const nlohmann::json& further, const LookHere& here) {
+Result<Look> look(const Global& global, const LookOptions& options, const std::string& kind,
+                  const nlohmann::json& further, const LookHere& here) {
   HONE_TRY(const Subject subject, find_subject(options.candidate, options.task, options.run));
   HONE_TRY(Candidate candidate, load_candidate_of(subject, options.candidate));
   HONE_TRY(auto service, find_service(global, options.remote, subject.remote()));

@@ -27,7 +27,8 @@ struct Look {
 };
 using LookHere = std::function<Result<nlohmann::json>(const Task&, const Candidate&, const Compiled&, Bench)>;
 // The report of a job of `kind` with `further` in its request, or of `here` when no service is named. Errors are located.
-Result<Look> look(const Global& global, const LookOptions& options, const std::string& kind, const nlohmann::json& further, const LookHere& here);
+Result<Look> look(const Global& global, const LookOptions& options, const std::string& kind,
+                  const nlohmann::json& further, const LookHere& here);
 
 // Prints what did not compile, each distinct error once. The exit code: 1 when there is any.
 int report_failures(const Global& global, const Look& look);

@@ -50,8 +50,12 @@ void define_inspect(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   add_look_options(app, options->look);
   CLI::Option* ptx = app.add_flag("--ptx", options->ptx, "print the PTX");
-  CLI::Option* code = app.add_flag("--sass", options->code, "print the machine code: SASS, of a CPU candidate objdump's listing")->excludes(ptx);
-  app.add_flag("--lines", options->lines, "every source line with its instructions, not only the ten with most")->excludes(ptx)->excludes(code);
+  CLI::Option* code =
+      app.add_flag("--sass", options->code, "print the machine code: SASS, of a CPU candidate objdump's listing")
+          ->excludes(ptx);
+  app.add_flag("--lines", options->lines, "every source line with its instructions, not only the ten with most")
+      ->excludes(ptx)
+      ->excludes(code);
   app.callback([&invocation, options] {
     invocation.action = [&invocation, options] { return inspect(invocation.global, *options); };
   });

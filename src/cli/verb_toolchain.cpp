@@ -50,20 +50,32 @@ Result<int> list(const Global& global) {
   json all = json::array();
   for (const Row& row : rows()) {
     const auto text = [](const std::string& value) { return value.empty() ? json() : json(value); };
-    all.push_back({{"name", row.name}, {"version", text(row.version)}, {"path", text(row.path)}, {"for", row.purpose}, {"source", text(row.path.empty() ? "" : row.source)},
-                   {"found", !row.path.empty()}, {"used", !row.path.empty() && row.used}, {"mend", row.path.empty() ? json(mend_of(row.name)) : json()}});
+    all.push_back({{"name", row.name},
+                   {"version", text(row.version)},
+                   {"path", text(row.path)},
+                   {"for", row.purpose},
+                   {"source", text(row.path.empty() ? "" : row.source)},
+                   {"found", !row.path.empty()},
+                   {"used", !row.path.empty() && row.used},
+                   {"mend", row.path.empty() ? json(mend_of(row.name)) : json()}});
     if (global.json) continue;
     if (row.path.empty()) fmt::print("{:<10} {:<10} {}; mend: {}\n", row.name, "missing", row.purpose, mend_of(row.name));
-    else fmt::print("{:<10} {:<10} {}{}: {}\n", row.name, row.version, row.path, row.source.empty() ? "" : " (" + row.source + ")", row.used ? row.purpose : "found later than the one above");
+    else
+      fmt::print("{:<10} {:<10} {}{}: {}\n", row.name, row.version, row.path,
+                 row.source.empty() ? "" : " (" + row.source + ")",
+                 row.used ? row.purpose : "found later than the one above");
   }
-  if (global.json) fmt::print("{}\n", json{{"schema", "hone.toolchain/1"}, {"tools", std::move(all)}}.dump(2, ' ', false, json::error_handler_t::replace));
+  if (global.json)
+    fmt::print("{}\n", json{{"schema", "hone.toolchain/1"}, {"tools", std::move(all)}}.dump(
+                           2, ' ', false, json::error_handler_t::replace));
   return 0;
 }
 
 Result<int> add(const Global& global, const std::string& flag) {
   const Toolkit& toolkit = cuda_toolkit();
 #if !defined(__x86_64__)
-  return fail(make_error(ErrorKind::environment, "{} is only pinned for x86-64", toolkit.name).with_hint("HONE_CUDA can name the root of an installed toolkit"));
+  return fail(make_error(ErrorKind::environment, "{} is only pinned for x86-64", toolkit.name)
+                  .with_hint("HONE_CUDA can name the root of an installed toolkit"));
 #endif
   const char* environment = std::getenv("HONE_INDEX");
   AddOptions options;
@@ -73,15 +85,23 @@ Result<int> add(const Global& global, const std::string& flag) {
   options.cancel = &interrupted();
   // Said before anything is fetched, even with --quiet: it is no progress.
   if (!is_added(toolkit, options.toolchains))
-    fmt::print(stderr, "{} {} is NVIDIA's and comes under the {}:\n  {}\nBy using it you accept that agreement. {} to fetch from {}\n", toolkit.name, toolkit.version,
-               toolkit.licence, toolkit.licence_url, format_bytes(toolkit.download_bytes()), options.index);
-  HONE_TRY(const Added added, add_toolkit(toolkit, options));
+    fmt::print(
+        stderr,
+        "{} {} is NVIDIA's and comes under the {}:\n  {}\nBy using it you accept that agreement. {} to fetch from {}\n",
+        toolkit.name, toolkit.version, toolkit.licence, toolkit.licence_url, format_bytes(toolkit.download_bytes()),
+        options.index);
+  const auto made = add_toolkit(toolkit, options);
+  if (!made && made.error().kind == ErrorKind::cancelled)
+    return fail(Error(made.error()).with_hint("`hone toolchain add cuda` goes on from here"));
+  HONE_TRY(const Added added, made);
   end_progress();
   const auto in_use = Toolchain::compiler("nvcc");
   const bool other = in_use && fs::path(in_use->root) != fs::weakly_canonical(added.root);
   if (global.json) {
-    json out = {{"schema", "hone.toolchain_add/1"}, {"name", toolkit.name}, {"version", toolkit.version}, {"root", added.root.string()}, {"was_there", added.was_there},
-                {"licence", toolkit.licence}, {"licence_url", toolkit.licence_url}, {"in_use", in_use ? json(in_use->path) : json()}};
+    json out = {{"schema", "hone.toolchain_add/1"},   {"name", toolkit.name},
+                {"version", toolkit.version},         {"root", added.root.string()},
+                {"was_there", added.was_there},       {"licence", toolkit.licence},
+                {"licence_url", toolkit.licence_url}, {"in_use", in_use ? json(in_use->path) : json()}};
     fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
     return 0;
   }
@@ -94,15 +114,19 @@ Result<int> add(const Global& global, const std::string& flag) {
 
 void define_toolchain(CLI::App& app, Invocation& invocation) {
   app.require_subcommand(1);
-  add_command(app, invocation, "list", "every compiler that is found, and for what", "hone toolchain list", [&invocation] { return list(invocation.global); });
+  add_command(app, invocation, "list", "every compiler that is found, and for what", "hone toolchain list",
+              [&invocation] { return list(invocation.global); });
   struct Options {
     std::string name, index;
   };
   auto options = std::make_shared<Options>();
   CLI::App* adding = add_command(app, invocation, "add", "fetch a compiler into Hone's data folder", "hone toolchain add cuda",
                                  [&invocation, options] { return add(invocation.global, options->index); });
-  adding->add_option("name", options->name, "what to fetch: NVIDIA's nvcc with what it needs, 128 MiB")->required()->check(CLI::IsMember({"cuda"}));
-  adding->add_option("--index", options->index, "package index (PEP 503) to fetch from (default: HONE_INDEX, then https://pypi.org/simple)");
+  adding->add_option("name", options->name, "what to fetch: NVIDIA's nvcc with what it needs, 128 MiB")
+      ->required()
+      ->check(CLI::IsMember({"cuda"}));
+  adding->add_option("--index", options->index,
+                     "package index (PEP 503) to fetch from (default: HONE_INDEX, then https://pypi.org/simple)");
 }
 
 }  // namespace hone::cli

@@ -59,8 +59,10 @@ Result<std::unique_ptr<Device>> make_known_device(const std::string& architectur
   for (const Known& each : kKnown)
     if (architecture == each.architecture) return std::unique_ptr<Device>(std::make_unique<KnownDevice>(each));
   const std::string near = nearest(architecture, known_architectures());
-  return fail(make_error(ErrorKind::not_found, "the limits of architecture {} are not known without a device", architecture)
-                  .with_hint(near.empty() ? fmt::format("known are cpu, {}", fmt::join(known_architectures(), ", ")) : fmt::format("did you mean {}?", near)));
+  return fail(
+      make_error(ErrorKind::not_found, "the limits of architecture {} are not known without a device", architecture)
+          .with_hint(near.empty() ? fmt::format("known are cpu, {}", fmt::join(known_architectures(), ", "))
+                                  : fmt::format("did you mean {}?", near)));
 }
 
 }  // namespace hone

@@ -28,7 +28,8 @@ std::string readable(std::string warning, const json& resources) {
   for (const json& kernel : resources) {
     const std::string symbol = kernel.value("symbol", ""), name = kernel.value("kernel", "");
     if (symbol.empty()) continue;
-    for (std::size_t at = 0; (at = warning.find(symbol, at)) != std::string::npos; at += name.size()) warning.replace(at, symbol.size(), name);
+    for (std::size_t at = 0; (at = warning.find(symbol, at)) != std::string::npos; at += name.size())
+      warning.replace(at, symbol.size(), name);
   }
   return warning;
 }
@@ -87,7 +88,8 @@ json compile_report(const Task& task, const Candidate& candidate, const Compiled
   json modules = compiled.prepared.facts["modules"];
   for (json& module : modules)
     if (module.contains("resources"))
-      for (json& kernel : module["resources"]) kernel["workloads"] = compiled.launched_by(key_of(module), kernel["symbol"].get<std::string>());
+      for (json& kernel : module["resources"])
+        kernel["workloads"] = compiled.launched_by(key_of(module), kernel["symbol"].get<std::string>());
   return {{"schema", "hone.compile/1"}, {"task", task.name}, {"candidate", candidate.name}, {"sha256", candidate.sha256},
           {"architecture", bench.device.info().architecture}, {"failed", failed}, {"workloads", std::move(rows)},
           {"plans", compiled.prepared.facts["plans"]}, {"modules", std::move(modules)}};
@@ -120,8 +122,9 @@ std::string compile_text(const json& report) {
     if (compilers.find(compiler) == std::string::npos) compilers += ", " + compiler;
     for (const json& kernel : module.value("resources", json::array())) {
       const auto number = [&](const char* key) { return kernel.value(key, std::uint64_t{0}); };
-      rows += fmt::format("{:>9}  {:>6}  {:>5}  {:>7}  {:>8}  {}  [{}]{}\n", number("registers"), number("spill_store_bytes") + number("spill_load_bytes"),
-                          number("stack_bytes"), number("shared_bytes"), number("barriers"), kernel.value("kernel", ""), name,
+      rows += fmt::format("{:>9}  {:>6}  {:>5}  {:>7}  {:>8}  {}  [{}]{}\n", number("registers"),
+                          number("spill_store_bytes") + number("spill_load_bytes"), number("stack_bytes"),
+                          number("shared_bytes"), number("barriers"), kernel.value("kernel", ""), name,
                           launchers(kernel, total));
     }
     if (!module.contains("resources")) rows += fmt::format("{}\n", name);
@@ -130,7 +133,9 @@ std::string compile_text(const json& report) {
   }
   const json& modules = report["modules"];
   const bool cuda = std::any_of(modules.begin(), modules.end(), [](const json& each) { return each.contains("resources"); });
-  std::string out = cuda ? fmt::format("{:>9}  {:>6}  {:>5}  {:>7}  {:>8}  {}\n", "registers", "spills", "stack", "shared", "barriers", "kernel  [module]") : "";
+  std::string out = cuda ? fmt::format("{:>9}  {:>6}  {:>5}  {:>7}  {:>8}  {}\n", "registers", "spills", "stack",
+                                       "shared", "barriers", "kernel  [module]")
+                         : "";
   out += rows + warnings;
   return out + fmt::format("\ncompiled: {}/{} workloads for {}, {} module{}{}\n", total - report.value("failed", std::size_t{0}), total,
                            report.value("architecture", ""), modules.size(), modules.size() == 1 ? "" : "s", compilers);

@@ -51,7 +51,10 @@ json lines_of(const KernelCode& code, const SourceTree& sources) {
   if (all.size() > kMostLines) all.resize(kMostLines);
   json out = json::array();
   for (const Line& each : all)
-    out.push_back({{"file", each.file}, {"line", each.line}, {"instructions", each.count}, {"text", source_line(sources, each.file, each.line)}});
+    out.push_back({{"file", each.file},
+                   {"line", each.line},
+                   {"instructions", each.count},
+                   {"text", source_line(sources, each.file, each.line)}});
   return out;
 }
 
@@ -67,7 +70,8 @@ std::vector<std::string> kernels_of(const Compiled& compiled, const ModuleKey& k
   for (const auto& program : compiled.prepared.programs) {
     if (!program) continue;
     for (const KernelEntry& entry : std::get<Executable>(program->what).entry)
-      if (!entry.symbol.empty() && std::find(out.begin(), out.end(), entry.symbol) == out.end() && !compiled.launched_by(key, entry.symbol).empty())
+      if (!entry.symbol.empty() && std::find(out.begin(), out.end(), entry.symbol) == out.end() &&
+          !compiled.launched_by(key, entry.symbol).empty())
         out.push_back(entry.symbol);
   }
   std::sort(out.begin(), out.end());
@@ -111,7 +115,8 @@ Result<> look_into(json& module, const ModuleKey& key, const Artifact& artifact,
 
 }  // namespace
 
-Result<json> inspect_report(const Task& task, const Candidate& candidate, const Compiled& compiled, const InspectRequest& request, Bench bench) {
+Result<json> inspect_report(const Task& task, const Candidate& candidate, const Compiled& compiled,
+                            const InspectRequest& request, Bench bench) {
   json report = compile_report(task, candidate, compiled, bench);
   report["schema"] = "hone.inspect/1";
   std::vector<std::string> skipped;
@@ -134,7 +139,8 @@ std::string inspect_text(const json& report, std::size_t lines) {
     const std::string tool = module.at("tool").is_string() ? fmt::format(" by {}", module["tool"].get<std::string>()) : "";
     for (const json& kernel : module.at("kernels")) {
       const auto total = kernel.at("instructions").get<std::size_t>();
-      out += fmt::format("\n{} [{}]\n  {} instructions of {}{}\n ", kernel.at("kernel").get<std::string>(), module_name(module), total, from, tool);
+      out += fmt::format("\n{} [{}]\n  {} instructions of {}{}\n ", kernel.at("kernel").get<std::string>(),
+                         module_name(module), total, from, tool);
       for (std::size_t i = 0; i < kOpClasses; ++i) {
         const std::string name(name_of(static_cast<OpClass>(i)));
         if (const auto count = kernel.at("mix").value(name, std::size_t{0}); count > 0) out += fmt::format(" {} {}", name, count);
@@ -143,7 +149,8 @@ std::string inspect_text(const json& report, std::size_t lines) {
       std::size_t shown = 0;
       for (const json& line : kernel.at("lines")) {
         if (shown++ == lines) break;
-        out += fmt::format("  {:>6}  {}:{}  {}\n", line.at("instructions").get<std::size_t>(), line.at("file").get<std::string>(), line.at("line").get<int>(),
+        out += fmt::format("  {:>6}  {}:{}  {}\n", line.at("instructions").get<std::size_t>(),
+                           line.at("file").get<std::string>(), line.at("line").get<int>(),
                            line.at("text").get<std::string>());
       }
     }

@@ -18,7 +18,8 @@ struct InspectRequest {
 //     lines [{file, line, instructions, text}], most instructions first}]
 //   ptx, code: the listings asked for, else absent
 // skipped: what this machine lacks, one text each.
-Result<nlohmann::json> inspect_report(const Task& task, const Candidate& candidate, const Compiled& compiled, const InspectRequest& request, Bench bench);
+Result<nlohmann::json> inspect_report(const Task& task, const Candidate& candidate, const Compiled& compiled,
+                                      const InspectRequest& request, Bench bench);
 // For people: resources, mix and the `lines` hottest lines of each kernel.
 std::string inspect_text(const nlohmann::json& report, std::size_t lines = 10);
 

@@ -95,7 +95,8 @@ bool is_line_directive(std::string_view statement) {
   std::string_view rest;
   while (!statement.empty() && statement.front() == '\n') statement.remove_prefix(1);
   const std::string_view first = word(statement, rest);
-  return first == ".version" || first == ".target" || first == ".address_size" || first == ".file" || first == ".section" || first == ".loc";
+  return first == ".version" || first == ".target" || first == ".address_size" || first == ".file" ||
+         first == ".section" || first == ".loc";
 }
 
 }  // namespace
@@ -206,9 +207,11 @@ Listing read_objdump(std::string_view text) {
     if (whole.starts_with(' ') && tab != std::string_view::npos) {
       std::string_view operands;
       std::string_view opcode = word(whole.substr(tab + 2), operands);
-      while (opcode == "rep" || opcode == "repz" || opcode == "repnz" || opcode == "bnd" || opcode == "notrack" || opcode == "data16" || opcode == "cs")
+      while (opcode == "rep" || opcode == "repz" || opcode == "repnz" || opcode == "bnd" || opcode == "notrack" ||
+             opcode == "data16" || opcode == "cs")
         opcode = word(operands, operands);
-      if (!opcode.starts_with("nop") && opcode != "xchg" && !opcode.empty()) reader.instruction(class_of_x86(opcode, operands.substr(0, operands.find(" #"))));
+      if (!opcode.starts_with("nop") && opcode != "xchg" && !opcode.empty())
+        reader.instruction(class_of_x86(opcode, operands.substr(0, operands.find(" #"))));
       else if (opcode == "xchg" && operands != "%ax,%ax") reader.instruction(class_of_x86(opcode, operands));
     } else if (!line.empty() && line.ends_with(">:")) {
       const std::size_t open = line.find('<');

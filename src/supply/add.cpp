@@ -36,7 +36,8 @@ Result<> check_space(const Toolkit& toolkit, const fs::path& work) {
     for (const char* suffix : {"", ".part"})
       if (const std::uintmax_t there = fs::file_size(work / (wheel.file + suffix), code); !code) have += there;
   if (have >= need) return {};
-  return fail(make_error(ErrorKind::io, "{} needs {} of disk at {}, which has {}", toolkit.name, format_bytes(need), work.parent_path().string(), format_bytes(have))
+  return fail(make_error(ErrorKind::io, "{} needs {} of disk at {}, which has {}", toolkit.name, format_bytes(need),
+                         work.parent_path().string(), format_bytes(have))
                   .with_hint("free some space, or set HONE_HOME to a folder on another disk"));
 }
 
@@ -91,14 +92,17 @@ Result<Added> add_toolkit(const Toolkit& toolkit, const AddOptions& options) {
   std::uint64_t done = 0;
   for (const Wheel& wheel : toolkit.wheels) {
     how.progress = [&](std::uint64_t bytes) {
-      say(fmt::format("fetching {}: {} {} of {}", toolkit.name, wheel.project, format_bytes(done + bytes), format_bytes(toolkit.download_bytes())));
+      say(fmt::format("fetching {}: {} {} of {}", toolkit.name, wheel.project, format_bytes(done + bytes),
+                      format_bytes(toolkit.download_bytes())));
     };
-    client::Url page = index;
-    page.path += "/" + wheel.project + "/";
     say(fmt::format("fetching {}: {}", toolkit.name, wheel.project));
-    HONE_TRY(const std::string html, fetch_page(page, how));
-    HONE_TRY(const client::Url url, find_in_page(html, page, wheel.file));
-    HONE_CHECK(fetch_wheel(url, wheel, work / wheel.file, how));
+    if (!is_fetched(wheel, work / wheel.file)) {
+      client::Url page = index;
+      page.path += "/" + wheel.project + "/";
+      HONE_TRY(const std::string html, fetch_page(page, how));
+      HONE_TRY(const client::Url url, find_in_page(html, page, wheel.file));
+      HONE_CHECK(fetch_wheel(url, wheel, work / wheel.file, how));
+    }
     done += wheel.bytes;
   }
 

@@ -33,7 +33,7 @@ struct Added {
   fs::path root;
   bool was_there = false;                                // nothing was fetched
 };
-// Errors: as fetch_wheel and unpack_wheel; io with message "busy"-like text when another process adds; usage for an index that is no URL.
+// Errors: as fetch_wheel and unpack_wheel; io when another process is adding it; usage for an index that is no URL.
 Result<Added> add_toolkit(const Toolkit& toolkit, const AddOptions& options);
 
 }  // namespace hone

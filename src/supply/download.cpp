@@ -28,7 +28,8 @@ bool is_redirect(int status) { return status == 301 || status == 302 || status =
 bool cancelled(const Fetching& how) { return how.cancel != nullptr && how.cancel->load(); }
 
 // GET along redirects; `sink` sees the last answer only.
-Result<HttpAnswer> get(Url url, const std::vector<std::pair<std::string, std::string>>& headers, const HttpClient::Sink& sink, const Fetching& how) {
+Result<HttpAnswer> get(Url url, const std::vector<std::pair<std::string, std::string>>& headers,
+                       const HttpClient::Sink& sink, const Fetching& how) {
   for (int hop = 0; hop <= kMostRedirects; ++hop) {
     HttpClient http(url);
     const auto only_last = [&](const HttpAnswer& head, std::string_view piece) -> Result<> {
@@ -65,7 +66,8 @@ Result<> patiently(const Fetching& how, const std::function<std::uint64_t()>& re
     left = now > before ? how.tries : left - 1;
     before = now;
     if (left <= 0) return done;
-    for (double waited = 0; waited < how.pause_s && !cancelled(how); waited += 0.05) std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    for (double waited = 0; waited < how.pause_s && !cancelled(how); waited += 0.05)
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (cancelled(how)) return fail(ErrorKind::cancelled, "stopped");
   }
 }
@@ -106,7 +108,8 @@ Result<> go_on(const Url& url, const Wheel& wheel, const fs::path& part, const F
     if (head.status != 200 && head.status != 206) return {};
     if (!std::exchange(begun, true)) {
       if (head.status == 200) at = 0;        // it sends the whole, whatever was asked
-      if (::ftruncate(fd, static_cast<off_t>(at)) != 0 || ::lseek(fd, static_cast<off_t>(at), SEEK_SET) < 0) return fail(io_error("write", part));
+      if (::ftruncate(fd, static_cast<off_t>(at)) != 0 || ::lseek(fd, static_cast<off_t>(at), SEEK_SET) < 0)
+        return fail(io_error("write", part));
     }
     if (at + piece.size() > wheel.bytes)
       return fail(ErrorKind::environment, "{} is larger than the {} bytes that {} has", to_text(url), wheel.bytes, wheel.file);
@@ -122,7 +125,9 @@ Result<> go_on(const Url& url, const Wheel& wheel, const fs::path& part, const F
   }, how);
   if (!answer) return fail(answer.error());
   if (answer->status != 200 && answer->status != 206) return fail(wrong_status(url, answer->status));
-  if (at < wheel.bytes) return fail(ErrorKind::unavailable, "{} ended after {} of {}", to_text(url), format_bytes(at), format_bytes(wheel.bytes));
+  if (at < wheel.bytes)
+    return fail(ErrorKind::unavailable, "{} ended after {} of {}", to_text(url), format_bytes(at),
+                format_bytes(wheel.bytes));
   return {};
 }
 
@@ -134,7 +139,10 @@ Result<std::string> fetch_page(const Url& url, const Fetching& how) {
     page.clear();
     HONE_TRY(const HttpAnswer answer, get(url, {{"Accept", "text/html"}}, [&](const HttpAnswer&, std::string_view piece) -> Result<> {
       page += piece;
-      return page.size() > kLargestPage ? Result<>(fail(ErrorKind::environment, "{} is no page of a package index: it is too long", to_text(url))) : Result<>();
+      return page.size() > kLargestPage
+                 ? Result<>(
+                       fail(ErrorKind::environment, "{} is no page of a package index: it is too long", to_text(url)))
+                 : Result<>();
     }, how));
     return answer.status == 200 ? Result<>() : Result<>(fail(wrong_status(url, answer.status)));
   };
@@ -142,11 +150,13 @@ Result<std::string> fetch_page(const Url& url, const Fetching& how) {
   return page;
 }
 
+bool is_fetched(const Wheel& wheel, const fs::path& file) {
+  if (size_of(file) != wheel.bytes) return false;
+  const auto hash = hash_of_file(file);
+  return hash && *hash == wheel.sha256;
+}
+
 Result<> fetch_wheel(const Url& url, const Wheel& wheel, const fs::path& to, const Fetching& how) {
-  if (size_of(to) == wheel.bytes) {
-    HONE_TRY(const std::string hash, hash_of_file(to));
-    if (hash == wheel.sha256) return {};
-  }
   const fs::path part = to.string() + ".part";
   if (size_of(part) > wheel.bytes) HONE_CHECK(remove_tree(part));
   const auto fetched = patiently(how, [&] { return size_of(part); }, [&] { return go_on(url, wheel, part, how); });
@@ -157,8 +167,11 @@ Result<> fetch_wheel(const Url& url, const Wheel& wheel, const fs::path& to, con
   HONE_TRY(const std::string hash, hash_of_file(part));
   if (hash != wheel.sha256) {
     HONE_CHECK(remove_tree(part));
-    return fail(make_error(ErrorKind::environment, "{} from {} is not what it should be: its SHA-256 is {} instead of {}", wheel.file, to_text(url), hash, wheel.sha256)
-                    .with_hint("it was damaged on the way or replaced; nothing of it was used. Try again, or name another index with --index"));
+    return fail(make_error(ErrorKind::environment,
+                           "{} from {} is not what it should be: its SHA-256 is {} instead of {}", wheel.file,
+                           to_text(url), hash, wheel.sha256)
+                    .with_hint("it was damaged on the way or replaced; nothing of it was used. Try again, or name "
+                               "another index with --index"));
   }
   std::error_code code;
   fs::rename(part, to, code);

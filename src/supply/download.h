@@ -23,6 +23,9 @@ struct Fetching {
 // A whole small page. Redirects are followed, but not from https to http. Kind unavailable: no whole answer.
 Result<std::string> fetch_page(const client::Url& url, const Fetching& how);
 
+// Whether the file holds the wheel's very bytes.
+bool is_fetched(const Wheel& wheel, const fs::path& file);
+
 // Makes `to` hold the wheel. What came of it before lies in `to`.part and is not fetched again. Errors: unavailable (not
 // reachable or it breaks off: the part stays), io (disk full: the part stays), environment (another size or hash: the part
 // is removed), cancelled.

@@ -25,7 +25,8 @@ fs::path place_of(const std::string& name, const std::string& folder, const std:
 }
 
 bool stays_inside(const fs::path& place) {
-  return place.is_relative() && std::none_of(place.begin(), place.end(), [](const fs::path& part) { return part == ".." || part == "."; }) &&
+  return place.is_relative() &&
+         std::none_of(place.begin(), place.end(), [](const fs::path& part) { return part == ".." || part == "."; }) &&
          place.string().find('\\') == std::string::npos;
 }
 
@@ -61,7 +62,8 @@ Result<> unpack_wheel(const fs::path& archive, const std::string& folder, const 
     if (cancel != nullptr && cancel->load()) return fail(ErrorKind::cancelled, "stopped while unpacking {}", own);
     unz_file_info64 info = {};
     std::string name(kLongestName, '\0');
-    if (unzGetCurrentFileInfo64(zip.get(), &info, name.data(), name.size(), nullptr, 0, nullptr, 0) != UNZ_OK || info.size_filename >= name.size())
+    if (unzGetCurrentFileInfo64(zip.get(), &info, name.data(), name.size(), nullptr, 0, nullptr, 0) != UNZ_OK ||
+        info.size_filename >= name.size())
       return fail(broken(archive, "a name is damaged or too long"));
     name.resize(info.size_filename);
     if (name.ends_with('/')) continue;

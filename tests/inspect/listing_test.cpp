@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <random>
+
 namespace hone {
 namespace {
 
@@ -108,6 +110,17 @@ TEST(Listing, CountsSassWithoutPadding) {
   EXPECT_EQ(code.lines.at(Place("/hone/include/hone/ptx.cuh", 30)), 2u);
   EXPECT_EQ(code.lines.at(Place("/hone/src/kernel.cu", 13)), 6u);
   EXPECT_EQ(count(listing.at("_Z5plainv"), OpClass::fp32), 1u);
+}
+
+TEST(Listing, DamagedTextsDoNoHarm) {
+  std::mt19937 random(1);
+  for (const char* whole : {kPtx, kSass})
+    for (int i = 0; i < 2000; ++i) {
+      std::string text = whole;
+      for (int k = 0; k < 4; ++k) text[random() % text.size()] = "{}();:,\"/*@.\n a"[random() % 15];
+      text.resize(text.size() - random() % text.size());
+      EXPECT_LE(read_ptx(text).size() + read_sass(text).size() + read_objdump(text).size(), 50u);
+    }
 }
 
 TEST(Listing, ReadsCuobjdumpToo) {

@@ -29,6 +29,17 @@ class Client(Shared):
         keys = lambda text: sorted(json.loads(text))
         self.assertEqual(keys(hone(*arguments, "--json", "--remote", self.server.url).stdout), keys(hone(*arguments, "--json").stdout))
 
+    def test_a_look_says_the_same_here_and_there(self):
+        for verb in ("compile", "inspect"):
+            arguments = [verb, str(SOURCE / "kernels/softmax_f32/pipelined"), "--workload", "small"]
+            remote, local = hone(*arguments, "--remote", self.server.url), hone(*arguments)
+            self.assertEqual((remote.returncode, local.returncode), (0, 0), remote.stdout + remote.stderr)
+            self.assertEqual(remote.stdout, local.stdout)
+            self.assertIn("compiled: 1/1 workloads for cpu", remote.stdout)
+            submitted = hone("submit", str(SOURCE / "kernels/softmax_f32/pipelined"), "--task", "softmax_f32", "--workload", "small",
+                             "--kind", verb, "--wait", "--remote", self.server.url)
+            self.assertEqual(submitted.stdout.split("\n", 1)[1], local.stdout)
+
     def test_a_fault_has_the_same_exit_code(self):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in candidate("oops;")["files"].items():

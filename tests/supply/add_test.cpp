@@ -126,6 +126,17 @@ TEST_F(Adding, StoppedItKeepsWhatCame) {
   expect_whole();
 }
 
+TEST_F(Adding, WhatIsThereNeedsNoNetwork) {
+  for (const auto& [name, bytes] : index_.files) {
+    HONE_ASSERT_OK(make_dirs(toolchains_ / ".small"));
+    HONE_ASSERT_OK(write_file_atomic(toolchains_ / ".small" / name, bytes));
+  }
+  AddOptions offline = options();
+  offline.index = "http://127.0.0.1:1/simple";
+  HONE_ASSERT_OK(add_toolkit(toolkit_, offline));
+  expect_whole();
+}
+
 TEST_F(Adding, GivesUpOnALineThatGivesNothing) {
   index_.tear = 1000;
   index_.files["tool_a-1.whl"].resize(1);      // half of it is nothing
