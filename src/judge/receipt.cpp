@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/yaml.h"
+#include "judge/statistics.h"
 
 namespace hone {
 namespace {
@@ -41,6 +42,22 @@ bool apart(const Interval& a, const Interval& b, double min_effect) {
   return a.low * (1 - min_effect) > b.high * (1 + min_effect) || b.low * (1 - min_effect) > a.high * (1 + min_effect);
 }
 
+// A figure and what it is computed from went through the same rounding.
+bool equal(double said, double found) { return std::abs(said - found) <= 1e-9 * std::abs(found); }
+
+// As the judge takes it of a workload's samples; none where these are no paired, positive times.
+std::optional<double> ratio_of(const json& raw) {
+  const json& baseline = raw.at("baseline_s");
+  const json& candidate = raw.at("candidate_s");
+  if (baseline.empty() || baseline.size() != candidate.size()) return std::nullopt;
+  std::vector<double> logs;
+  for (std::size_t i = 0; i < baseline.size(); ++i) {
+    logs.push_back(std::log(baseline[i].get<double>() / candidate[i].get<double>()));
+    if (!std::isfinite(logs.back())) return std::nullopt;
+  }
+  return std::exp(interquartile_mean(std::move(logs)));
+}
+
 std::string show(const Interval& value) { return fmt::format("[{:.4f}, {:.4f}]", value.low, value.high); }
 
 }  // namespace
@@ -58,7 +75,8 @@ Result<> write_receipt(Report& report, const fs::path& folder) {
 
 Result<json> read_receipt(const std::string& name, const fs::path& folder) {
   std::error_code ignored;
-  const fs::path path = is_id(name) && !fs::exists(name, ignored) ? folder / (name + ".json") : fs::path(name);
+  const bool by_id = is_id(name) && !fs::exists(name, ignored);
+  const fs::path path = by_id ? folder / (name + ".json") : fs::path(name);
   if (!fs::exists(path, ignored))
     return fail(make_error(ErrorKind::not_found, "no receipt {}", path.string()).with_hint("the last line of `hone bench` is a receipt's path"));
   HONE_TRY(const std::string text, read_file(path, kReceiptLimit));
@@ -77,7 +95,43 @@ Result<json> read_receipt(const std::string& name, const fs::path& folder) {
     return fail(make_error(ErrorKind::contract, "the receipt was edited: its id is {}, its contents hash to {}", id, actual)
                     .at({path.string()})
                     .with_hint("only the file that `hone bench` wrote can be verified"));
+  if (by_id && name != id)
+    return fail(make_error(ErrorKind::contract, "the receipt was replaced: it is {}, not {}", id, name)
+                    .at({path.string()})
+                    .with_hint("only the file that `hone bench` wrote can be verified"));
   return body;
+}
+
+Result<> check_figures(const json& receipt) {
+  const json& report = receipt.at("report");
+  const auto contradicts = [](std::string what) {
+    return fail(make_error(ErrorKind::contract, "the receipt contradicts its own samples: {}", what)
+                    .with_hint("it is no receipt that `hone bench` wrote; judge the candidate again"));
+  };
+  std::size_t passed = 0;
+  double logs = 0;
+  for (const json& workload : report.at("workloads")) {
+    if (workload.at("verdict") != "PASS") continue;
+    const std::string id = workload.at("id").get<std::string>();
+    ++passed;
+    const json* raw = nullptr;
+    for (const json& each : receipt.at("workloads"))
+      if (each.at("id") == id) raw = &each.at("raw");
+    const auto found = raw != nullptr ? ratio_of(*raw) : std::nullopt;
+    const json& said = workload.at("ratio");
+    if (!said.is_number() && !found) continue;       // no time was left to measure it
+    if (!said.is_number() || !found || !equal(said.get<double>(), *found))
+      return contradicts(fmt::format("workload {} has a ratio of {}, its samples give {}", id, said.dump(), found ? json(*found).dump() : "none"));
+    logs += std::log(*found);
+  }
+  const std::size_t total = report.at("workloads").size();
+  if (report.at("passed") != passed || report.at("total") != total)
+    return contradicts(fmt::format("it says {} of {} workloads passed, they are {} of {}", report["passed"].dump(), report["total"].dump(), passed, total));
+  if (!report.at("geomean").is_number()) return {};
+  const double mean = std::exp(logs / static_cast<double>(std::max<std::size_t>(passed, 1)));
+  if (passed != total || !equal(report["geomean"].get<double>(), mean))
+    return contradicts(fmt::format("its geomean is {}, that of the ratios is {}", report["geomean"].dump(), passed == total ? json(mean).dump() : "none"));
+  return {};
 }
 
 Result<Candidate> candidate_of(const json& receipt) {
