@@ -31,6 +31,19 @@ bool is_id(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
+// The id that `name` is, or begins: lists show the start of an id. Else `name`, which is a path then.
+Result<std::string> whole_id(const std::string& name, const fs::path& folder) {
+  constexpr std::size_t kLeast = 8;
+  if (name.size() < kLeast || name.size() >= kIdDigits || name.find_first_not_of("0123456789abcdef") != std::string::npos) return name;
+  std::error_code code;
+  std::vector<std::string> found;
+  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code))
+    if (const std::string id = it->path().stem().string(); is_id(id) && it->path().extension() == ".json" && id.starts_with(name)) found.push_back(id);
+  if (found.size() > 1)
+    return fail(make_error(ErrorKind::usage, "{} receipts begin with {}", found.size(), name).at({folder.string()}).with_hint("give more of the id"));
+  return found.empty() ? name : found.front();
+}
+
 std::optional<Interval> interval_of(const json& value) {
   if (!value.is_array() || value.size() != 2 || !value[0].is_number() || !value[1].is_number()) return std::nullopt;
   return Interval{value[0].get<double>(), value[1].get<double>()};
@@ -73,8 +86,12 @@ Result<> write_receipt(Report& report, const fs::path& folder) {
   return {};
 }
 
-Result<json> read_receipt(const std::string& name, const fs::path& folder) {
+Result<json> read_receipt(const std::string& given, const fs::path& folder) {
   std::error_code ignored;
+  std::string name = given;
+  if (!fs::exists(given, ignored)) {
+    HONE_TRY(name, whole_id(given, folder));
+  }
   const bool by_id = is_id(name) && !fs::exists(name, ignored);
   const fs::path path = by_id ? folder / (name + ".json") : fs::path(name);
   if (!fs::exists(path, ignored))

@@ -166,6 +166,25 @@ TEST_F(Frontier, FiguresThatTheSamplesDoNotGiveDoNotAdmit) {
   refused_with("/report/geomean", 42, "its geomean is 42");
 }
 
+TEST_F(Frontier, AnEmptiedLedgerIsNotBegunAnew) {
+  const std::string receipt = receipt_of(x, {{"a", 1.1}});
+  HONE_ASSERT_OK(open_ledger(run));
+  std::ofstream(run.ledger(), std::ios::trunc).close();
+  HONE_EXPECT_ERROR(open_ledger(run), contract);
+  Report report = fake_report(x, {{"a", 1.2}});
+  HONE_EXPECT_ERROR(record_bench(run, report, x), contract);
+  EXPECT_EQ(fs::file_size(run.ledger()), 0u);
+}
+
+TEST_F(Frontier, ReceiptsAreKnownByTheStartOfTheirIds) {
+  const std::string receipt = receipt_of(x, {{"a", 1.1}});
+  HONE_ASSERT_OK(read_receipt(receipt.substr(0, 8), run.receipts()));
+  HONE_EXPECT_ERROR(read_receipt(receipt.substr(0, 7), run.receipts()), not_found);
+  fs::copy_file(run.receipts() / (receipt + ".json"), run.receipts() / (receipt.substr(0, 12) + std::string(20, '0') + ".json"));
+  HONE_EXPECT_ERROR(read_receipt(receipt.substr(0, 12), run.receipts()), usage);
+  HONE_ASSERT_OK(read_receipt(receipt, run.receipts()));
+}
+
 TEST_F(Frontier, FastestFirstAndDropped) {
   HONE_ASSERT_OK(add(x, receipt_of(x, {{"a", 1.2}})));
   const auto left = y.with({{"MR", "4"}, {"SIDE", "right"}});
