@@ -138,10 +138,15 @@ Result<std::map<std::string, std::string>> read_tree(const fs::path& root, TreeL
     if (it->is_symlink(code)) return fail(make_error(ErrorKind::contract, "{} is a link; copy the file instead", path.string()).at({path.string()}));
     if (it->is_directory(code)) continue;
     if (!it->is_regular_file(code)) return fail(make_error(ErrorKind::contract, "{} is not a regular file", path.string()).at({path.string()}));
-    if (files.size() >= limits.files) return fail(make_error(ErrorKind::contract, "{} holds more than {} files", root.string(), limits.files).at({root.string()}));
+    constexpr const char* kHint = "only sources belong here; hidden files and folders are not read";
+    if (files.size() >= limits.files)
+      return fail(make_error(ErrorKind::contract, "{} holds more than {} files", root.string(), limits.files).at({root.string()}).with_hint(kHint));
+    // Before it is read: what is too much of a folder is no fault of the machine.
+    const std::uintmax_t size = it->file_size(code);
+    if (!code && total + size > limits.bytes)
+      return fail(make_error(ErrorKind::contract, "{} holds more than {} MiB", root.string(), limits.bytes >> 20).at({path.string()}).with_hint(kHint));
     HONE_TRY(std::string bytes, read_file(path, limits.bytes));
     total += bytes.size();
-    if (total > limits.bytes) return fail(make_error(ErrorKind::contract, "{} holds more than {} bytes", root.string(), limits.bytes).at({root.string()}));
     files.emplace(path.lexically_relative(root).generic_string(), std::move(bytes));
   }
   return files;

@@ -183,6 +183,16 @@ std::string format_bytes(std::uint64_t bytes) {
   return fmt::format("{:.1f} {}", value, kNames[unit]);
 }
 
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./,:=@%+";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word)
+    if (c == '\'') out += "'\\''";
+    else out += c;
+  return out + "'";
+}
+
 std::string nearest(std::string_view word, const std::vector<std::string>& known) {
   if (word.empty() || word.size() > 256) return {};
   const std::string wanted = lower(word);

@@ -23,6 +23,8 @@ Result<std::map<std::string, std::string>> parse_pairs(std::string_view text, co
 
 std::string format_duration(double seconds);   // "1h30m", "12.3 s", "450 ms"
 std::string format_bytes(std::uint64_t bytes); // "3.0 GiB"
+// As a shell takes it for one word: quoted when it must be.
+std::string shell_word(const std::string& word);
 // The nearest of `known` by edit distance, when it is near enough to suggest; else empty.
 std::string nearest(std::string_view word, const std::vector<std::string>& known);
 

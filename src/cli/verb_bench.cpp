@@ -85,7 +85,7 @@ void define_bench(CLI::App& app, Invocation& invocation) {
   app.add_option("--workload", options->workloads, "only these workloads (then there is no geomean)")->delimiter(',')->take_all();
   app.add_option("--seed", options->seed, "instead of a secret one")->check(seed_fault);
   app.add_option("--samples", options->samples, "exactly this many pairs a workload")->check(CLI::Range(1, 1000000));
-  app.add_option("--budget", options->budget, "time=10s: for measuring all workloads");
+  app.add_option("--budget", options->budget, "time=10s: for measuring all workloads; correctness is never cut short");
   app.add_option("--memory", options->memory, "limit of a workload's tensors and the program's memory: 1GiB");
   app.add_option("--remote", options->remote, "URL of the evaluation service that judges; `local`: here (default: HONE_URL, then the run's)");
   app.callback([&invocation, options] {

@@ -1,11 +1,13 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/text.h"
 #include "cli/verb.h"
 #include "judge/receipt.h"
 #include "run/frontier.h"
 #include "run/git.h"
 #include "run/progress.h"
+#include "run/record.h"
 
 namespace hone::cli {
 namespace {
@@ -150,7 +152,7 @@ Result<std::string> newest_receipt(const Opened& opened, const Candidate& candid
   if (newest == nullptr)
     return fail(make_error(ErrorKind::contract, "no receipt in this run judged {} as it is now and passed", candidate.name)
                     .at({candidate.path.string()})
-                    .with_hint("run `hone bench " + candidate.path.string() + "` first"));
+                    .with_hint("run `hone bench " + shell_word(candidate.path.string()) + "` first"));
   return newest->experiment.receipt;
 }
 
@@ -166,7 +168,7 @@ Result<int> add(const Global& global, const Options& options) {
     HONE_TRY(const Candidate judged, candidate_of(body));
     if (auto same = candidate.with(judged.values); same && same->sha256 == judged.sha256) candidate = *std::move(same);
   }
-  HONE_TRY(Ledger ledger, Ledger::open(opened.run.ledger()));
+  HONE_TRY(Ledger ledger, open_ledger(opened.run));
   HONE_TRY(const FrontierEntry entry, frontier_add(opened.run, ledger, candidate, receipt, {options.family, ""},
                                                    progress_of(ledger.rows()).elapsed_s, options.name));
   if (global.json) {
@@ -181,7 +183,7 @@ Result<int> add(const Global& global, const Options& options) {
 
 Result<int> drop(const Global& global, const Options& options) {
   HONE_TRY(const Opened opened, open(options));
-  HONE_TRY(Ledger ledger, Ledger::open(opened.run.ledger()));
+  HONE_TRY(Ledger ledger, open_ledger(opened.run));
   HONE_CHECK(frontier_drop(opened.run, ledger, options.first, options.why, progress_of(ledger.rows()).elapsed_s));
   if (global.json) print_json({{"schema", "hone.frontier_drop/1"}, {"name", options.first}});
   else fmt::print("dropped {}; its receipt and its rows stay\n", options.first);

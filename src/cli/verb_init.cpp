@@ -57,7 +57,7 @@ Result<int> init(const Global& global, const Options& options) {
     return 0;
   }
   fmt::print("run {} of task {}: read PROMPT.md, work in worktree/, or let the tuner work with\n", run.manifest.name, run.manifest.task);
-  fmt::print("  hone run --run {}\n", run.root.string());
+  fmt::print("  hone run --run {}\n", shell_word(run.root.string()));
   fmt::print("{}\n", run.root.string());
   return 0;
 }

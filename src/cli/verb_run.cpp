@@ -5,6 +5,7 @@
 #include "agent/tuner.h"
 #include "base/text.h"
 #include "cli/remote.h"
+#include "run/record.h"
 #include "run/summary.h"
 
 namespace hone::cli {
@@ -48,7 +49,7 @@ Result<Assignment> assignment_of(const Run& run, const Ledger& ledger, const Opt
   const RunProgress before = progress_of(ledger.rows());
   if (before.started && !options.resume)
     return fail(make_error(ErrorKind::usage, "this run has begun: {}", spent_text(before))
-                    .with_hint("go on with `hone run --resume --run " + run.root.string() + "`, or make a new run with `hone init`"));
+                    .with_hint("go on with `hone run --resume --run " + shell_word(run.root.string()) + "`, or make a new run with `hone init`"));
   Assignment plan;
   HONE_TRY(plan.tuner.strategy, strategy_of(options));
   std::string earlier;
@@ -88,9 +89,9 @@ Result<TunerOutcome> work(const Global& global, const Run& run, const Options& o
   auto lock = FileLock::try_acquire(run.lock());
   if (!lock && lock.error().message == "busy")
     return fail(make_error(ErrorKind::usage, "this run is in progress in another process").at({run.lock().string()})
-                    .with_hint("watch it with `hone status --run " + run.root.string() + "`"));
+                    .with_hint("watch it with `hone status --run " + shell_word(run.root.string()) + "`"));
   if (!lock) return fail(std::move(lock).error());
-  HONE_TRY(Ledger ledger, Ledger::open(run.ledger()));
+  HONE_TRY(Ledger ledger, open_ledger(run));
   HONE_TRY(Assignment plan, assignment_of(run, ledger, options));
   for (const Error& fault : ledger.faults()) fmt::print(stderr, "{}\n", to_text(fault));
   HONE_TRY(const Task task, task_of(run));
@@ -149,7 +150,7 @@ Result<int> run_verb(const Global& global, const Options& options) {
   HONE_TRY(const TunerOutcome outcome, work(global, run, options));
   end_progress();
   print_end(global, run, outcome);
-  const std::string again = "hone run --resume --run " + run.root.string();
+  const std::string again = "hone run --resume --run " + shell_word(run.root.string());
   if (outcome.end == RunEnd::cancelled) fmt::print(stderr, "stopped; what is finished is kept. Go on with: {}\n", again);
   if (outcome.end == RunEnd::budget_evaluations) fmt::print(stderr, "the budget ended. Go on with: {} --budget evaluations=N\n", again);
   if (outcome.end == RunEnd::budget_time) fmt::print(stderr, "the budget ended. Go on with: {} --budget time=T\n", again);

@@ -12,7 +12,7 @@ Result<int> status(const Global& global, const std::string& run_dir) {
   HONE_TRY(const auto summary, summarize(run));
   if (global.json) fmt::print("{}\n", status_json(summary).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   else fmt::print("{}", status_text(summary));
-  return 0;
+  return summary.ledger.faults.empty() ? 0 : 1;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "cli/verb.h"
 #include "judge/floor.h"
 #include "judge/task_check.h"
+#include "run/init.h"
 
 namespace hone::cli {
 namespace {
@@ -111,13 +112,21 @@ Result<int> make(const Global& global, const Options& options) {
     return fail(make_error(ErrorKind::usage, "there is a task {} already", options.name).with_hint("choose another name, or make it elsewhere with --dir"));
   const fs::path folder = options.dir.empty() ? data_dir() / "tasks" / options.name : fs::path(options.dir);
   std::error_code ignored;
-  if (fs::exists(folder, ignored))
+  const auto exists = [&] {
     return fail(make_error(ErrorKind::usage, "{} exists already", folder.string()).with_hint("choose another name or --dir"));
-  for (const auto& [path, bytes] : task_skeleton()) {
-    HONE_CHECK(make_dirs((folder / path).parent_path()));
-    HONE_CHECK(write_file_atomic(folder / path, bytes));
-  }
+  };
+  if (fs::exists(folder, ignored)) return exists();
   const std::string path = fs::absolute(folder).lexically_normal().string();
+  // Beside its place, then renamed: it is there whole or not at all.
+  const fs::path parent = fs::path(path).has_filename() ? fs::path(path).parent_path() : fs::path(path).parent_path().parent_path();
+  HONE_CHECK(make_dirs(parent));
+  HONE_TRY(const ScratchDir beside, ScratchDir::create(parent));
+  for (const auto& [file, bytes] : task_skeleton()) {
+    HONE_CHECK(make_dirs((beside.path() / "task" / file).parent_path()));
+    HONE_CHECK(write_file_atomic(beside.path() / "task" / file, bytes));
+  }
+  HONE_TRY(const bool made, rename_new(beside.path() / "task", path));
+  if (!made) return exists();
   if (global.json) print_json({{"schema", "hone.task_new/1"}, {"folder", path}});
   else fmt::print("{}\n", path);
   if (!global.quiet)

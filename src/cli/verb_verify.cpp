@@ -43,7 +43,7 @@ void define_verify(CLI::App& app, Invocation& invocation) {
     std::string receipt, run;
   };
   auto options = std::make_shared<Options>();
-  app.add_option("receipt", options->receipt, "path of a receipt, or its id")->required();
+  app.add_option("receipt", options->receipt, "path of a receipt, or its id (the first 8 digits do)")->required();
   app.add_option("--run", options->run, "run whose receipts an id is looked up in; found by itself inside one");
   app.callback([&invocation, options] {
     invocation.action = [&invocation, options] { return verify_receipt(invocation.global, options->receipt, options->run); };

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "contract/task.h"
+#include "contract/task_error.h"
 #include "contract/task_frame.h"
 
 namespace hone {
@@ -105,6 +106,16 @@ void for_device(CompileRequest& request, const std::string& architecture) {
   request.architecture = architecture;
 }
 
+Error error_of_task(const Task& task, std::string_view part, const fs::path& folder, Error error) {
+  if (exit_code_of(error.kind) >= 3) return error;
+  error.kind = ErrorKind::contract;
+  error.message = fmt::format("task {}: {}: {}", task.name, part, error.message);
+  std::error_code code;
+  if (std::string& file = error.place.file; !file.empty() && fs::path(file).is_relative() && fs::exists(folder / file, code))
+    file = (folder / file).string();
+  return error;
+}
+
 Result<Artifact> compile_task_code(const Task& task, const Toolchain& toolchain, const std::string& architecture) {
   CompileRequest request;
   // Only what it can include: a change of the gate, say, compiles nothing anew.
@@ -116,7 +127,9 @@ Result<Artifact> compile_task_code(const Task& task, const Toolchain& toolchain,
   // What hone_inputs makes must not depend on the machine.
   if (request.compiler == "nvcc") request.flags = {"-Xcompiler=-ffp-contract=off", "--fmad=false"};
   else request.flags = {"-ffp-contract=off"};
-  return toolchain.compile(request);
+  auto artifact = toolchain.compile(request);
+  if (!artifact) return fail(error_of_task(task, "task code", task.folder, std::move(artifact).error()));
+  return artifact;
 }
 
 Result<std::shared_ptr<TaskCode>> TaskCode::load(const Task& task, const Toolchain& toolchain) {

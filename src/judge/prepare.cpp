@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/clock.h"
+#include "contract/task_error.h"
 #include "toolchain/headers.h"
 
 namespace hone {
@@ -166,13 +167,12 @@ Result<Prepared> prepare(const Candidate& candidate, const std::vector<Workload>
 
 Result<Prepared> prepare(const Task& task, const BaselineSpec& baseline, const std::vector<Workload>& workloads,
                          Bench bench) {
+  const bool program = baseline.kind == BaselineSpec::Kind::program;
   const auto blame_task = [&](Error error) {
-    if (exit_code_of(error.kind) >= 3) return error;
-    return make_error(ErrorKind::contract, "task {}: baseline {}: {}", task.name, baseline.name, error.message)
-        .at(error.place).with_hint(error.hint);
+    return error_of_task(task, "baseline " + baseline.name, program ? task.folder / baseline.source : task.folder, std::move(error));
   };
   HONE_TRY(const Headers headers, headers_of(baseline));
-  if (baseline.kind == BaselineSpec::Kind::program) {
+  if (program) {
     auto candidate = load_candidate(task.folder / baseline.source);
     if (!candidate) return fail(blame_task(candidate.error()));
     candidate->name = baseline.name;
@@ -180,9 +180,9 @@ Result<Prepared> prepare(const Task& task, const BaselineSpec& baseline, const s
     candidate->includes = headers.includes;
     auto prepared = prepare(*candidate, workloads, bench);
     if (!prepared) return fail(blame_task(prepared.error()));
-    for (auto& program : prepared->programs) {
-      if (!program) return fail(blame_task(program.error()));
-      program->description = headers.text;
+    for (auto& each : prepared->programs) {
+      if (!each) return fail(blame_task(each.error()));
+      each->description = headers.text;
     }
     if (!headers.includes.empty()) prepared->facts["headers"] = headers.facts;
     return prepared;

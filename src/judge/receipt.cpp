@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/yaml.h"
+#include "judge/statistics.h"
 
 namespace hone {
 namespace {
@@ -30,6 +31,19 @@ bool is_id(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
+// The id that `name` is, or begins: lists show the start of an id. Else `name`, which is a path then.
+Result<std::string> whole_id(const std::string& name, const fs::path& folder) {
+  constexpr std::size_t kLeast = 8;
+  if (name.size() < kLeast || name.size() >= kIdDigits || name.find_first_not_of("0123456789abcdef") != std::string::npos) return name;
+  std::error_code code;
+  std::vector<std::string> found;
+  for (fs::directory_iterator it(folder, code), end; !code && it != end; it.increment(code))
+    if (const std::string id = it->path().stem().string(); is_id(id) && it->path().extension() == ".json" && id.starts_with(name)) found.push_back(id);
+  if (found.size() > 1)
+    return fail(make_error(ErrorKind::usage, "{} receipts begin with {}", found.size(), name).at({folder.string()}).with_hint("give more of the id"));
+  return found.empty() ? name : found.front();
+}
+
 std::optional<Interval> interval_of(const json& value) {
   if (!value.is_array() || value.size() != 2 || !value[0].is_number() || !value[1].is_number()) return std::nullopt;
   return Interval{value[0].get<double>(), value[1].get<double>()};
@@ -39,6 +53,22 @@ std::optional<Interval> interval_of(const json& value) {
 // effects that never decide is allowed on top.
 bool apart(const Interval& a, const Interval& b, double min_effect) {
   return a.low * (1 - min_effect) > b.high * (1 + min_effect) || b.low * (1 - min_effect) > a.high * (1 + min_effect);
+}
+
+// A figure and what it is computed from went through the same rounding.
+bool equal(double said, double found) { return std::abs(said - found) <= 1e-9 * std::abs(found); }
+
+// As the judge takes it of a workload's samples; none where these are no paired, positive times.
+std::optional<double> ratio_of(const json& raw) {
+  const json& baseline = raw.at("baseline_s");
+  const json& candidate = raw.at("candidate_s");
+  if (baseline.empty() || baseline.size() != candidate.size()) return std::nullopt;
+  std::vector<double> logs;
+  for (std::size_t i = 0; i < baseline.size(); ++i) {
+    logs.push_back(std::log(baseline[i].get<double>() / candidate[i].get<double>()));
+    if (!std::isfinite(logs.back())) return std::nullopt;
+  }
+  return std::exp(interquartile_mean(std::move(logs)));
 }
 
 std::string show(const Interval& value) { return fmt::format("[{:.4f}, {:.4f}]", value.low, value.high); }
@@ -56,9 +86,14 @@ Result<> write_receipt(Report& report, const fs::path& folder) {
   return {};
 }
 
-Result<json> read_receipt(const std::string& name, const fs::path& folder) {
+Result<json> read_receipt(const std::string& given, const fs::path& folder) {
   std::error_code ignored;
-  const fs::path path = is_id(name) && !fs::exists(name, ignored) ? folder / (name + ".json") : fs::path(name);
+  std::string name = given;
+  if (!fs::exists(given, ignored)) {
+    HONE_TRY(name, whole_id(given, folder));
+  }
+  const bool by_id = is_id(name) && !fs::exists(name, ignored);
+  const fs::path path = by_id ? folder / (name + ".json") : fs::path(name);
   if (!fs::exists(path, ignored))
     return fail(make_error(ErrorKind::not_found, "no receipt {}", path.string()).with_hint("the last line of `hone bench` is a receipt's path"));
   HONE_TRY(const std::string text, read_file(path, kReceiptLimit));
@@ -77,7 +112,43 @@ Result<json> read_receipt(const std::string& name, const fs::path& folder) {
     return fail(make_error(ErrorKind::contract, "the receipt was edited: its id is {}, its contents hash to {}", id, actual)
                     .at({path.string()})
                     .with_hint("only the file that `hone bench` wrote can be verified"));
+  if (by_id && name != id)
+    return fail(make_error(ErrorKind::contract, "the receipt was replaced: it is {}, not {}", id, name)
+                    .at({path.string()})
+                    .with_hint("only the file that `hone bench` wrote can be verified"));
   return body;
+}
+
+Result<> check_figures(const json& receipt) {
+  const json& report = receipt.at("report");
+  const auto contradicts = [](std::string what) {
+    return fail(make_error(ErrorKind::contract, "the receipt contradicts its own samples: {}", what)
+                    .with_hint("it is no receipt that `hone bench` wrote; judge the candidate again"));
+  };
+  std::size_t passed = 0;
+  double logs = 0;
+  for (const json& workload : report.at("workloads")) {
+    if (workload.at("verdict") != "PASS") continue;
+    const std::string id = workload.at("id").get<std::string>();
+    ++passed;
+    const json* raw = nullptr;
+    for (const json& each : receipt.at("workloads"))
+      if (each.at("id") == id) raw = &each.at("raw");
+    const auto found = raw != nullptr ? ratio_of(*raw) : std::nullopt;
+    const json& said = workload.at("ratio");
+    if (!said.is_number() && !found) continue;       // no time was left to measure it
+    if (!said.is_number() || !found || !equal(said.get<double>(), *found))
+      return contradicts(fmt::format("workload {} has a ratio of {}, its samples give {}", id, said.dump(), found ? json(*found).dump() : "none"));
+    logs += std::log(*found);
+  }
+  const std::size_t total = report.at("workloads").size();
+  if (report.at("passed") != passed || report.at("total") != total)
+    return contradicts(fmt::format("it says {} of {} workloads passed, they are {} of {}", report["passed"].dump(), report["total"].dump(), passed, total));
+  if (!report.at("geomean").is_number()) return {};
+  const double mean = std::exp(logs / static_cast<double>(std::max<std::size_t>(passed, 1)));
+  if (passed != total || !equal(report["geomean"].get<double>(), mean))
+    return contradicts(fmt::format("its geomean is {}, that of the ratios is {}", report["geomean"].dump(), passed == total ? json(mean).dump() : "none"));
+  return {};
 }
 
 Result<Candidate> candidate_of(const json& receipt) {

@@ -10,8 +10,12 @@ namespace hone {
 
 // Writes report.receipt_body to `folder`/<id>.json and sets report.receipt; the id is the body's hash.
 Result<> write_receipt(Report& report, const fs::path& folder);
-// Schema-checked; the id is checked against the bytes. `name` is a path or an id in `folder`.
+// Schema-checked; the id is checked against the bytes. `name` is a path, or an id in
+// `folder`, or at least 8 digits that one id there begins with.
 Result<nlohmann::json> read_receipt(const std::string& name, const fs::path& folder);
+// Whether what the report says follows from the receipt's own samples: how many workloads passed, the
+// ratio of each that did, their geometric mean. Else kind contract. An id shows edits, not this.
+Result<> check_figures(const nlohmann::json& receipt);
 // Rebuilds the candidate from the sources that the receipt holds.
 Result<Candidate> candidate_of(const nlohmann::json& receipt);
 

@@ -194,6 +194,9 @@ Error no_folder(const fs::path& folder) {
   error.place.file = folder.string();
   if (file && folder.extension() == ".json") error.hint = "a receipt is given as `hone frontier add CANDIDATE --receipt FILE`, or judged again by `hone verify FILE`";
   if (file) return error;
+  const std::string name = folder.string();
+  if (name.size() >= 8 && name.size() <= 64 && name.find_first_not_of("0123456789abcdef") == std::string::npos)
+    error.hint = "a receipt's id is given as `hone frontier add CANDIDATE --receipt ID`, or judged again by `hone verify ID`";
   if (const std::string near = nearest(folder.filename().string(), siblings); !near.empty())
     error.hint =
         fmt::format("did you mean {}?", folder.has_parent_path() ? (folder.parent_path() / near).string() : near);

@@ -332,6 +332,9 @@ Result<KernelSymbol> resolve_kernel(std::string_view module, const PlanLaunch& l
           "it has {}",
           fmt::join(known.begin(), known.begin() + static_cast<std::ptrdiff_t>(std::min(known.size(), kMostListed)),
                     ", "));
+    // A template that nothing instantiates leaves no trace in the module.
+    if (launch.kernel.find('<') == std::string::npos && !error.hint.starts_with("did you mean"))
+      error.hint += fmt::format("{}a template's arguments belong to its name: {}<...>", error.hint.empty() ? "" : "; ", launch.kernel);
     if (!unread.empty()) error.notes.push_back(fmt::format("a function whose name Hone cannot read: {}", unread));
     return fail(std::move(error));
   }

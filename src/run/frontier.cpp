@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "base/yaml.h"
 #include "judge/receipt.h"
+#include "run/experiment.h"
 #include "run/git.h"
 
 namespace hone {
@@ -54,6 +55,16 @@ bool good_name(const std::string& name) {
   if (name.empty() || name.size() > 100 || !std::isalnum(static_cast<unsigned char>(name[0]))) return false;
   return std::all_of(name.begin(), name.end(), [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
+  });
+}
+
+// Whether a judgement of this run wrote the receipt: anybody can make a file whose id is right, but a
+// row of the ledger is Hone's. The id is the hash of all that the receipt says.
+bool in_ledger(const std::vector<LedgerRow>& rows, const ReceiptFacts& facts, const Candidate& candidate) {
+  return std::any_of(rows.begin(), rows.end(), [&](const LedgerRow& row) {
+    if (row.kind != "evaluation" && row.kind != "remeasure") return false;
+    const Experiment experiment = row.data.get<Experiment>();
+    return experiment.receipt == facts.id && experiment.sha256 == candidate.sha256 && experiment.scored && experiment.geomean == facts.geomean;
   });
 }
 
@@ -160,6 +171,9 @@ Result<FrontierEntry> frontier_add(const Run& run, Ledger& ledger, const Candida
   if (judged.sha256 != candidate.sha256)
     return refuse(fmt::format("it judged other bytes ({} instead of {})", judged.sha256.substr(0, 12), candidate.sha256.substr(0, 12)),
                   "judge the candidate as it is now with `hone bench`, then add that receipt");
+  if (!in_ledger(ledger.rows(), facts, candidate))
+    return refuse("no judgement in this run's ledger wrote it", "judge the candidate in this run with `hone bench`");
+  if (auto figures = check_figures(body); !figures) return refuse(figures.error().message, figures.error().hint);
 
   FrontierEntry entry;
   const std::vector<FrontierEntry> present = frontier_of(ledger.rows());
@@ -187,11 +201,8 @@ Result<FrontierEntry> frontier_add(const Run& run, Ledger& ledger, const Candida
   entry.family = lineage.family.empty() ? candidate.name : lineage.family;
   entry.parent = lineage.parent;
   entry.device = facts.device;
-  // The receipt may come from elsewhere; the run keeps its own copy, which is what is verified later.
-  if (const fs::path own = run.receipts() / (facts.id + ".json"); !fs::exists(own)) {
-    HONE_TRY(const std::string bytes, read_file(receipt));
-    HONE_CHECK(write_file_atomic(own, bytes));
-  }
+  // What is verified later is the run's own copy: when it is lost or altered, a whole one mends it.
+  if (!read_receipt(facts.id, run.receipts())) HONE_CHECK(write_file_atomic(run.receipts() / (facts.id + ".json"), body.dump(1) + "\n"));
   json data = entry;
   data.erase("added");                             // the row's own time
   HONE_TRY(const LedgerRow row, ledger.append("frontier_add", elapsed_s, data));

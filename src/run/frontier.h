@@ -35,8 +35,9 @@ std::vector<FrontierEntry> frontier_of(const std::vector<LedgerRow>& rows);
 struct Lineage {
   std::string family, parent;
 };
-// Admits `candidate` by a receipt (id or path): every workload passed, the geomean is there, the task
-// is the run's, and the receipt's sources are the very bytes of `candidate`; else kind contract.
+// Admits `candidate` by a receipt (id or path): a judgement of this run's ledger wrote it, every
+// workload passed, the geomean is there and follows from the samples, the task is the run's, and the
+// receipt's sources are the very bytes of `candidate`; else kind contract.
 // Adding the same source again replaces its entry. `name` empty: the candidate's, made unique.
 Result<FrontierEntry> frontier_add(const Run& run, Ledger& ledger, const Candidate& candidate, const std::string& receipt,
                                    const Lineage& lineage, double elapsed_s, const std::string& name = {});

@@ -110,7 +110,7 @@ Result<std::string> Git::read(const std::vector<std::string>& arguments) const {
 
 Result<std::string> diff_folders(const fs::path& a, const fs::path& b) {
   const std::vector<std::string> arguments = {"--no-pager", "-c", "core.attributesFile=/dev/null", "diff", "--no-index", "--no-color",
-                                              "--no-ext-diff", "--no-textconv", "--", a.filename().string(), b.filename().string()};
+                                              "--no-ext-diff", "--no-textconv", "--no-prefix", "--", a.filename().string(), b.filename().string()};
   HONE_TRY(const ProcessOutcome outcome, run_git(arguments, a.parent_path()));
   if (outcome.exit_code != 0 && outcome.exit_code != 1) return fail(git_error(arguments, outcome, a));
   return outcome.out;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "run/frontier.h"
 #include "run/git.h"
 #include "run/prompt.h"
@@ -17,8 +18,10 @@
 namespace hone {
 namespace {
 
+constexpr std::size_t kLongestName = 100;
+
 bool good_name(const std::string& name) {
-  if (name.empty() || name.size() > 100 || name[0] == '.' || name[0] == '-') return false;
+  if (name.empty() || name[0] == '.' || name[0] == '-') return false;
   for (const char c : name)
     if (!(std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.')) return false;
   return true;
@@ -27,7 +30,7 @@ bool good_name(const std::string& name) {
 Error exists_error(const fs::path& path) {
   return make_error(ErrorKind::usage, "{} exists already", path.string())
       .at({path.string()})
-      .with_hint("choose another --name or --dir, or go on with `hone run --resume --run " + path.string() + "`");
+      .with_hint("choose another --name or --dir, or go on with `hone run --resume --run " + shell_word(path.string()) + "`");
 }
 
 bool occupied(const fs::path& path) {
@@ -36,9 +39,11 @@ bool occupied(const fs::path& path) {
 }
 
 Result<fs::path> place_of(const Task& task, const InitRequest& request) {
+  if (request.name.size() > kLongestName)
+    return fail(make_error(ErrorKind::usage, "a run's name has at most {} characters, this one has {}", kLongestName, request.name.size()));
   if (!request.name.empty() && !good_name(request.name))
     return fail(make_error(ErrorKind::usage, "\"{}\" is not a name for a run", request.name)
-                    .with_hint("letters, digits, '-', '_' and '.' only"));
+                    .with_hint("letters, digits, '-', '_' and '.' only, a letter, a digit or '_' first"));
   std::error_code code;
   if (request.dir) {
     const fs::path path = fs::weakly_canonical(fs::absolute(*request.dir, code), code);
@@ -54,19 +59,19 @@ Result<fs::path> place_of(const Task& task, const InitRequest& request) {
     if (const fs::path path = runs / fmt::format("{}-{}", task.name, n); !occupied(path)) return path;
 }
 
-Result<> rename_new(const fs::path& from, const fs::path& to) {
-  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return {};
+}  // namespace
+
+Result<bool> rename_new(const fs::path& from, const fs::path& to) {
+  if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, to.c_str(), RENAME_NOREPLACE) == 0) return true;
   int code = errno;
   if (code == EINVAL || code == ENOSYS) {   // a file system without the flag
-    if (occupied(to)) return fail(exists_error(to));
-    if (::rename(from.c_str(), to.c_str()) == 0) return {};
+    if (occupied(to)) return false;
+    if (::rename(from.c_str(), to.c_str()) == 0) return true;
     code = errno;
   }
-  if (code == EEXIST || code == ENOTEMPTY) return fail(exists_error(to));
+  if (code == EEXIST || code == ENOTEMPTY) return false;
   return fail(make_error(ErrorKind::io, "cannot make {}: {}", to.string(), std::strerror(code)).at({to.string()}));
 }
-
-}  // namespace
 
 Result<Run> init_run(const Task& task, const InitRequest& request) {
   HONE_TRY(const fs::path place, place_of(task, request));
@@ -116,7 +121,8 @@ Result<Run> init_run(const Task& task, const InitRequest& request) {
   HONE_CHECK(git.init());
   HONE_CHECK(git.commit({"."}, fmt::format("Task {} and what is needed to work on it", task.name)));
   HONE_CHECK(write_manifest(manifest, run.root / "manifest.json"));
-  HONE_CHECK(rename_new(run.root, place));
+  HONE_TRY(const bool made, rename_new(run.root, place));
+  if (!made) return fail(exists_error(place));
   return open_run(place);
 }
 

@@ -25,6 +25,9 @@ struct InitRequest {
 // already), contract (a leak ban that matches nothing), io, environment (no git).
 Result<Run> init_run(const Task& task, const InitRequest& request);
 
+// Gives a folder built beside `to` its place, where nothing must lie yet; false when something does.
+Result<bool> rename_new(const fs::path& from, const fs::path& to);
+
 }  // namespace hone
 
 #endif

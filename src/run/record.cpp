@@ -9,9 +9,24 @@
 
 namespace hone {
 
-Result<LedgerRow> record_bench(const Run& run, Report& report, const Candidate& candidate) {
-  HONE_CHECK(write_receipt(report, run.receipts()));
+std::optional<Error> emptied(const Run& run, const std::vector<LedgerRow>& rows, const std::vector<Error>& faults) {
+  std::error_code code;
+  // One receipt alone may be there: whoever wrote it was killed before its row, or is about to write it.
+  if (!rows.empty() || !faults.empty() || std::distance(fs::directory_iterator(run.receipts(), code), fs::directory_iterator()) < 2) return std::nullopt;
+  return make_error(ErrorKind::contract, "the ledger is empty, though receipts of this run are there: it was removed or replaced")
+      .at({run.ledger().string()})
+      .with_hint("`hone verify RECEIPT` judges a receipt's candidate again; work goes on in a new run, by `hone init`");
+}
+
+Result<Ledger> open_ledger(const Run& run) {
   HONE_TRY(Ledger ledger, Ledger::open(run.ledger()));
+  if (auto error = emptied(run, ledger.rows(), ledger.faults())) return fail(*std::move(error));
+  return ledger;
+}
+
+Result<LedgerRow> record_bench(const Run& run, Report& report, const Candidate& candidate) {
+  HONE_TRY(Ledger ledger, open_ledger(run));
+  HONE_CHECK(write_receipt(report, run.receipts()));
   nlohmann::json data = experiment_of(report, candidate);
   data["by"] = "bench";
   // Time that no agent spent: the run's clock stands still.

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "run/record.h"
 
 namespace hone {
 namespace {
@@ -124,11 +125,7 @@ Result<Summary> summarize(const Run& run) {
   summary.frontier = frontier_of(summary.ledger.rows);
   bool running = false;
   std::error_code code;
-  // Every receipt of a run has a row.
-  if (summary.ledger.rows.empty() && summary.ledger.faults.empty() && fs::directory_iterator(run.receipts(), code) != fs::directory_iterator())
-    summary.ledger.faults.push_back(make_error(ErrorKind::contract, "the ledger is empty, though receipts of this run are there: it was removed or replaced")
-                                        .at({run.ledger().string()})
-                                        .with_hint("`hone verify RECEIPT` judges a receipt's candidate again"));
+  if (auto error = emptied(run, summary.ledger.rows, summary.ledger.faults)) summary.ledger.faults.push_back(*std::move(error));
   if (fs::exists(run.lock(), code)) {
     const auto lock = FileLock::try_acquire(run.lock());
     running = !lock && lock.error().message == "busy";

@@ -34,7 +34,8 @@ Recipe host_recipe(const CompileRequest& request, const Compiler& compiler, cons
   if (!at.jailed) append(compile, {"-ffile-prefix-map=" + at.src + "=/hone/src", "-ffile-prefix-map=" + at.include + "=/hone/include"});
   append(compile, {"-std=c++20", request.native ? "-O3" : "-O1"});
   if (request.native) append(compile, {"-march=native", "-fno-semantic-interposition"});
-  if (request.kind == ArtifactKind::shared_object) append(compile, {"-g1", "-fPIC"});
+  // DWARF 4: of version 5 binutils 2.40 reads the unit's own name for a file that the unit includes.
+  if (request.kind == ArtifactKind::shared_object) append(compile, {"-g1", "-gdwarf-4", "-fPIC"});
   append(compile, {"-pipe", "-ftemplate-depth=900"});
   if (compiler.is_clang()) append(compile, {"-fno-color-diagnostics", "-fno-caret-diagnostics", "-ferror-limit=20"});
   else append(compile, {"-fdiagnostics-color=never", "-fno-diagnostics-show-caret", "-fmax-errors=20", "-frandom-seed=hone"});

@@ -35,6 +35,19 @@ TEST(Files, ReadLimit) {
   EXPECT_EQ(read_file(dir / "a", 10).value().size(), 10u);
 }
 
+TEST(Files, TooLargeATreeIsAFaultOfTheTree) {
+  const fs::path dir = testing::scratch("large");
+  HONE_ASSERT_OK(write_file_atomic(dir / "one", std::string(3 << 20, 'x')));
+  HONE_ASSERT_OK(read_tree(dir, {2, std::size_t{3} << 20}));
+  const auto one = read_tree(dir, {2, std::size_t{2} << 20});
+  HONE_EXPECT_ERROR(one, contract);
+  EXPECT_EQ(one.error().place.file, (dir / "one").string());
+  EXPECT_FALSE(one.error().hint.empty());
+  HONE_ASSERT_OK(write_file_atomic(dir / "two", "x"));
+  HONE_EXPECT_ERROR(read_tree(dir, {2, std::size_t{3} << 20}), contract);
+  HONE_EXPECT_ERROR(read_tree(dir, {1, std::size_t{9} << 20}), contract);
+}
+
 TEST(Files, TreeRefusesLinks) {
   const fs::path dir = testing::scratch("tree");
   HONE_ASSERT_OK(make_dirs(dir / "sub"));

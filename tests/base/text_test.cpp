@@ -77,6 +77,13 @@ TEST(Text, FormattedBytes) {
   EXPECT_EQ(format_bytes(~std::uint64_t{0}), "16.0 EiB");
 }
 
+TEST(Text, AShellTakesAWordAsItIs) {
+  EXPECT_EQ(shell_word("/tmp/runs/first-1"), "/tmp/runs/first-1");
+  EXPECT_EQ(shell_word("o dd n\u00e9"), "'o dd n\u00e9'");
+  EXPECT_EQ(shell_word("it's $HOME"), "'it'\\''s $HOME'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 TEST(Text, NearestSuggestsOnlyWhatIsNear) {
   const std::vector<std::string> verbs{"doctor", "task", "bench", "verify", "init", "run", "status", "frontier", "report", "completion"};
   EXPECT_EQ(nearest("bnech", verbs), "bench");

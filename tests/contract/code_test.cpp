@@ -84,7 +84,7 @@ TEST(Code, WhatIsMissingIsAnError) {
   };
   expect("void hone_inputs(const hone::TaskCall*) {}", "task.cpp: error(contract): the task code has no hone_oracle");
   expect("void hone_oracle(const hone::TaskCall*) {}", "s is structured, and the task code has no hone_inputs");
-  expect("int broken(", "error(compile)");
+  expect("int broken(", "/sample/task.cpp:2:12: error(contract): task sample: task code: ");
 }
 
 // One piece of task code with many faults; the first element of x says which.

@@ -125,6 +125,7 @@ TEST(Candidate, MissingFilesAndFolders) {
   HONE_EXPECT_ERROR(near, not_found);
   EXPECT_NE(near.error().hint.find("whole"), std::string::npos) << near.error().hint;
   HONE_EXPECT_ERROR(load_candidate(folder / "plan.cpp"), not_found);
+  EXPECT_NE(load_candidate("0123456789ab").error().hint.find("--receipt"), std::string::npos);
   fs::create_symlink("/etc/passwd", folder / "kernel.cpp");
   HONE_EXPECT_ERROR(load_candidate(folder), contract);
 }

@@ -100,14 +100,18 @@ Report fake_error_report(const Candidate& candidate, const Error& error) {
 
 nlohmann::json fake_receipt(const Report& report, const Candidate& candidate, const std::string& task_sha256) {
   nlohmann::json workloads = nlohmann::json::array();
-  for (const WorkloadReport& each : report.workloads)
-    workloads.push_back({{"id", each.id},
-                         {"raw",
-                          {{"baseline_s", nlohmann::json::array()},
-                           {"candidate_s", nlohmann::json::array()},
-                           {"order", nlohmann::json::array()},
-                           {"call", nlohmann::json::array()},
-                           {"epoch", nlohmann::json::array()}}}});
+  for (const WorkloadReport& each : report.workloads) {
+    // One pair, which gives the ratio.
+    nlohmann::json raw = {{"baseline_s", nlohmann::json::array()}, {"candidate_s", nlohmann::json::array()}, {"order", nlohmann::json::array()}, {"call", nlohmann::json::array()}, {"epoch", nlohmann::json::array()}};
+    if (each.ratio) {
+      raw["baseline_s"].push_back(*each.baseline_s);
+      raw["candidate_s"].push_back(*each.candidate_s);
+      raw["order"].push_back("bc");
+      raw["call"].push_back(0);
+      raw["epoch"].push_back(0);
+    }
+    workloads.push_back({{"id", each.id}, {"raw", std::move(raw)}});
+  }
   nlohmann::json bench = to_json(report);
   bench.erase("receipt");
   return {{"schema", "hone.receipt/1"},

@@ -136,6 +136,55 @@ TEST_F(Frontier, AForgedReceiptDoesNotAdmit) {
   refused(add(x, receipt), "was edited");
 }
 
+// The id is a plain hash, so a file that says anything can be made to hold the right one.
+TEST_F(Frontier, AReceiptThatNoJudgementOfThisRunWroteDoesNotAdmit) {
+  Report made_up = fake_report(x, {{"a", 42.0}}, Decision::keep);
+  HONE_ASSERT_OK(write_receipt(made_up, run.worktree()));
+  refused(add(x, made_up.receipt), "no judgement in this run's ledger wrote it");
+  // In the place of an honest one, too.
+  const std::string honest = receipt_of(x, {{"a", 1.01}});
+  const fs::path path = run.receipts() / (honest + ".json");
+  fs::remove(path);
+  fs::copy_file(made_up.receipt, path);
+  refused(add(x, honest), "was replaced");
+  refused(add(x, path), "no judgement in this run's ledger wrote it");
+  EXPECT_TRUE(entries().empty());
+}
+
+TEST_F(Frontier, FiguresThatTheSamplesDoNotGiveDoNotAdmit) {
+  Report report = fake_report(x, {{"a", 1.1}, {"b", 1.2}});
+  const json honest = report.receipt_body;
+  const auto refused_with = [&](const char* place, double value, const std::string& reason) {
+    report.receipt_body = honest;
+    report.receipt_body[json::json_pointer(place)] = value;
+    if (std::string(place) == "/report/geomean") report.geomean = value;
+    HONE_ASSERT_OK(record_bench(run, report, x));
+    refused(add(x, report.receipt), reason);
+  };
+  refused_with("/report/workloads/1/ratio", 42, "workload b has a ratio of 42");
+  refused_with("/workloads/0/raw/candidate_s/0", 1e-5, "workload a has a ratio of 1.1");
+  refused_with("/report/geomean", 42, "its geomean is 42");
+}
+
+TEST_F(Frontier, AnEmptiedLedgerIsNotBegunAnew) {
+  const std::string receipt = receipt_of(x, {{"a", 1.1}});
+  HONE_ASSERT_OK(open_ledger(run));
+  std::ofstream(run.ledger(), std::ios::trunc).close();
+  HONE_EXPECT_ERROR(open_ledger(run), contract);
+  Report report = fake_report(x, {{"a", 1.2}});
+  HONE_EXPECT_ERROR(record_bench(run, report, x), contract);
+  EXPECT_EQ(fs::file_size(run.ledger()), 0u);
+}
+
+TEST_F(Frontier, ReceiptsAreKnownByTheStartOfTheirIds) {
+  const std::string receipt = receipt_of(x, {{"a", 1.1}});
+  HONE_ASSERT_OK(read_receipt(receipt.substr(0, 8), run.receipts()));
+  HONE_EXPECT_ERROR(read_receipt(receipt.substr(0, 7), run.receipts()), not_found);
+  fs::copy_file(run.receipts() / (receipt + ".json"), run.receipts() / (receipt.substr(0, 12) + std::string(20, '0') + ".json"));
+  HONE_EXPECT_ERROR(read_receipt(receipt.substr(0, 12), run.receipts()), usage);
+  HONE_ASSERT_OK(read_receipt(receipt, run.receipts()));
+}
+
 TEST_F(Frontier, FastestFirstAndDropped) {
   HONE_ASSERT_OK(add(x, receipt_of(x, {{"a", 1.2}})));
   const auto left = y.with({{"MR", "4"}, {"SIDE", "right"}});

@@ -116,6 +116,10 @@ TEST(Init, NamesByDefaultAndRefusesBadOnes) {
   InitRequest request = request_for(task, "");
   request.dir.reset();
   const auto one = init_run(task, request), two = init_run(task, request);
+  request.name = std::string(300, 'a');
+  const auto lengthy = init_run(task, request);
+  HONE_EXPECT_ERROR(lengthy, usage);
+  EXPECT_NE(lengthy.error().message.find("at most 100"), std::string::npos) << lengthy.error().message;
   request.name = "../escape";
   const auto escape = init_run(task, request);
   request.name = "named";

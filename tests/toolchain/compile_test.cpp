@@ -1,6 +1,7 @@
 #include <dlfcn.h>
 #include <xmmintrin.h>
 
+#include "base/process.h"
 #include "toolchain_fixture.h"
 
 namespace hone::testing {
@@ -29,6 +30,33 @@ TEST_F(Compile, TemplatesAreInTheObjectOnlyWhenTheyAreAskedFor) {
   EXPECT_NE(read_file(with->path)->find("5twiceIfE"), std::string::npos);
   EXPECT_TRUE(with->compiler.starts_with("g++ ")) << with->compiler;
   EXPECT_FALSE(with->cached);
+}
+
+// A crash is located by these tables; the unit that instantiates is no file of the candidate's.
+TEST_F(Compile, LinesOfATemplateAreThoseOfItsFile) {
+  for (const CompilerInfo& compiler : Toolchain::compilers()) {
+    if (compiler.name != "g++" && compiler.name != "clang++") continue;
+    SCOPED_TRACE(compiler.name);
+    CompileRequest asked = request("#include <hone/kernel.h>\ntemplate <int N> void f(const hone::Block&, float* y) {\n  *y = N;\n}\n");
+    asked.instantiate = {"f<3>"};
+    asked.compiler = compiler.name;
+    const auto artifact = toolchain_->compile(asked);
+    HONE_ASSERT_OK(artifact);
+    const auto run = [&](std::vector<std::string> argv) {
+      ProcessSpec spec;
+      spec.argv = std::move(argv);
+      spec.env = {"PATH=/usr/bin:/bin", "LC_ALL=C"};
+      const auto outcome = run_process(spec);
+      return outcome ? outcome->out : std::string();
+    };
+    const std::string symbols = run({"nm", artifact->path.string()});
+    const std::size_t at = symbols.find("_Z1fILi3E");
+    ASSERT_NE(at, std::string::npos) << symbols;
+    const std::size_t begin = symbols.rfind('\n', at) + 1;
+    const std::uint64_t address = std::stoull(symbols.substr(begin, 16), nullptr, 16);
+    const std::string lines = run({"addr2line", "-i", "-e", artifact->path.string(), fmt::format("{:#x}", address)});
+    EXPECT_TRUE(lines.starts_with("/hone/src/kernel.cpp:")) << lines;
+  }
 }
 
 TEST_F(Compile, BothCompilersLocateTheFirstError) {

@@ -206,13 +206,15 @@ std::optional<Error> Runner::load(const Order& order, const Labels& labels) {
 std::optional<Error> Runner::check(double waited_s, double timeout_s, const Labels& labels) {
   if (process_->output_seen() > kOutputLimit) {
     process_->kill();
-    std::string kept = process_->output();
+    const std::string kept = process_->output();
     const std::uint64_t seen = process_->output_seen();
-    const std::size_t shown = std::min<std::size_t>(kept.size(), 400);
+    std::string shown = kept.substr(0, 200);
+    for (char& c : shown)
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';   // one line, whatever it printed
     return make_error(ErrorKind::output_limit, "{} printed more than {} ({} bytes seen, {} kept)", labels.program,
                       format_bytes(kOutputLimit), seen, kept.size())
         .with_hint("a kernel prints nothing; its results are its outputs")
-        .with_note("output begins: " + kept.substr(0, shown));
+        .with_note("output begins: " + shown);
   }
   if (!process_->running()) return death(labels);
   if (waited_s <= timeout_s) return std::nullopt;
