@@ -167,7 +167,10 @@ TEST_F(Frontier, FiguresThatTheSamplesDoNotGiveDoNotAdmit) {
 }
 
 TEST_F(Frontier, AnEmptiedLedgerIsNotBegunAnew) {
-  const std::string receipt = receipt_of(x, {{"a", 1.1}});
+  receipt_of(x, {{"a", 1.1}});
+  std::ofstream(run.ledger(), std::ios::trunc).close();
+  HONE_ASSERT_OK(open_ledger(run));        // one receipt: its row may not have been written yet
+  receipt_of(x, {{"a", 1.15}});
   HONE_ASSERT_OK(open_ledger(run));
   std::ofstream(run.ledger(), std::ios::trunc).close();
   HONE_EXPECT_ERROR(open_ledger(run), contract);

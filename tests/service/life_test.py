@@ -167,7 +167,7 @@ class Life(unittest.TestCase):
             ended = server.finish(job)
             self.assertEqual(kind_of(ended), "device")
             rows = ended["result"]["partial"]["workloads"]
-            self.assertEqual([(row["id"], row["verdict"]) for row in rows], [("small", "PASS")])
+            self.assertEqual([(row["id"], row["verdict"]) for row in rows], [("small", "PASS")], rows)
             self.assertGreater(rows[0]["ratio"], 0)
 
     def test_a_job_that_costs_every_process_ends_with_kind_device(self):
