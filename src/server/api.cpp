@@ -131,11 +131,12 @@ std::optional<std::string_view> secret_of(const HttpRequest& request) {
   return value.substr(space + 1);
 }
 
-// "127.0.0.1:8000", "localhost", "[::1]:8000", also after "http://".
 bool is_loopback_v4(std::string_view text) {
   in_addr address = {};
   return ::inet_pton(AF_INET, std::string(text).c_str(), &address) == 1 && (ntohl(address.s_addr) >> 24) == 127;
 }
+
+// "127.0.0.1:8000", "localhost", "[::1]:8000", also after "http://".
 bool names_loopback(std::string_view text) {
   if (const std::size_t scheme = text.find("://"); scheme != std::string_view::npos) text.remove_prefix(scheme + 3);
   if (text.starts_with("[::1]")) return text.size() == 5 || text[5] == ':';
