@@ -90,9 +90,9 @@ void hone_oracle(const hone::TaskCall* call);
 void hone_regions(const hone::TaskCall* call);
 
 // A native baseline runs in its own sandboxed runner with a clean environment (CUDA: in the trusted process that owns
-// the device). open: untimed, may
-// build plans of the library; returns a state. run: timed, computes the outputs from the inputs;
-// addresses differ from call to call.
+// the device). open: untimed, may build plans of the library or search for its fastest kernel; returns a state. CUDA: once
+// for a workload; what it allocates stays. run: timed, computes the outputs from the inputs; addresses differ from call to
+// call.
 void* hone_baseline_open(const hone::TaskCall* call);
 void hone_baseline_run(void* state, const hone::TaskCall* call);
 // Which library, version, CPU kernel and thread count are in use: one line, static storage.

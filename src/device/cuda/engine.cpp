@@ -62,7 +62,6 @@ std::int64_t product(const Extent3& extent) { return extent[0] * extent[1] * ext
 
 Program::~Program() {
   for (const CUmodule module : modules) cu.module_unload(module);
-  if (library != nullptr) ::dlclose(library);
 }
 
 Result<std::unique_ptr<Engine>> Engine::open(EngineSpec spec, std::function<bool()> abandoned) {
@@ -329,23 +328,29 @@ Result<> Engine::encode_maps(Program& program) {
 Result<> Engine::load_native(ProgramId id, const std::string& name, const std::string& path) {
   auto program = std::make_unique<Program>();
   program->name = name;
-  program->library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (program->library == nullptr) return fail(ErrorKind::contract, "{}: cannot load it: {}", name, ::dlerror());
-  const auto open = reinterpret_cast<void* (*)(const TaskCall*)>(::dlsym(program->library, "hone_baseline_open"));
-  const auto describe = reinterpret_cast<const char* (*)(void*)>(::dlsym(program->library, "hone_baseline_describe"));
-  program->run = reinterpret_cast<void (*)(void*, const TaskCall*)>(::dlsym(program->library, "hone_baseline_run"));
-  if (open == nullptr || program->run == nullptr)
-    return fail(ErrorKind::contract, "{} lacks hone_baseline_open or hone_baseline_run", name);
   HONE_CHECK(add_buffers(*program));
   static const std::string no_set;
   program->frame = std::make_unique<TaskFrame>(spec_.workload, no_set, 0, 0);
   program->frame->call().stream = context_.stream;
   HONE_CHECK(show_inputs());
   HONE_CHECK(refill(*program));
-  HONE_CHECK(program->frame->run([&](const TaskCall* call) { program->state = open(call); }, name + ": hone_baseline_open"));
+  auto opened = natives_.find(path);
+  if (opened == natives_.end()) {
+    Native native;
+    void* const library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+    if (library == nullptr) return fail(ErrorKind::contract, "{}: cannot load it: {}", name, ::dlerror());
+    const auto open = reinterpret_cast<void* (*)(const TaskCall*)>(::dlsym(library, "hone_baseline_open"));
+    native.describe = reinterpret_cast<const char* (*)(void*)>(::dlsym(library, "hone_baseline_describe"));
+    native.run = reinterpret_cast<void (*)(void*, const TaskCall*)>(::dlsym(library, "hone_baseline_run"));
+    if (open == nullptr || native.run == nullptr)
+      return fail(ErrorKind::contract, "{} lacks hone_baseline_open or hone_baseline_run", name);
+    HONE_CHECK(program->frame->run([&](const TaskCall* call) { native.state = open(call); }, name + ": hone_baseline_open"));
+    opened = natives_.emplace(path, native).first;
+  }
+  program->library = &opened->second;
   HONE_CHECK(context_.finish());
-  if (describe != nullptr)
-    if (const char* text = describe(program->state); text != nullptr) program->description = text;
+  if (program->library->describe != nullptr)
+    if (const char* text = program->library->describe(program->library->state); text != nullptr) program->description = text;
   programs_[id] = std::move(program);
   return {};
 }

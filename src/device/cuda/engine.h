@@ -16,6 +16,13 @@
 
 namespace hone::cuda {
 
+// A native baseline's library, opened once for a workload: what its open() chose is the same for all that is compared.
+struct Native {
+  void* state = nullptr;
+  void (*run)(void*, const TaskCall*) = nullptr;
+  const char* (*describe)(void*) = nullptr;
+};
+
 // A kernel program or a native baseline, with buffers of its own.
 struct Program {
   struct Step {
@@ -33,9 +40,7 @@ struct Program {
   bool overlaps = false;                             // some launch may begin before the one before it has ended
   bool rehearsed = false, blockable = true;
   // Native baselines.
-  void* library = nullptr;
-  void* state = nullptr;
-  void (*run)(void*, const TaskCall*) = nullptr;
+  const Native* library = nullptr;
   std::unique_ptr<TaskFrame> frame;
   std::string description;
 
@@ -43,7 +48,7 @@ struct Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
   ~Program();
-  bool native() const { return run != nullptr; }
+  bool native() const { return library != nullptr; }
 };
 
 struct EngineSpec {
@@ -143,6 +148,7 @@ class Engine {
   std::vector<Hash> input_hash_;
   bool intact_ = true;
   std::map<ProgramId, std::unique_ptr<Program>> programs_;
+  std::map<std::string, Native> natives_;            // by path
   std::vector<std::unique_ptr<Memory>> reference_;   // by tensor
   bool referred_ = false;
   Signal go_, gave_up_, progress_;

@@ -205,7 +205,7 @@ Result<CallResult> Engine::attempt(Program& program, bool timed, double& ahead_s
   std::optional<Error> fault;
   HONE_CHECK(check(cu.event_record(begin_, context_.stream), "recording an event"));
   if (program.native()) {
-    const auto ran = program.frame->run([&](const TaskCall* call) { program.run(program.state, call); }, program.name + ": hone_baseline_run");
+    const auto ran = program.frame->run([&](const TaskCall* call) { program.library->run(program.library->state, call); }, program.name + ": hone_baseline_run");
     if (!ran) fault = ran.error();
   } else {
     fault = enqueue(program, mark);

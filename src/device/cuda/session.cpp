@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/clock.h"
 #include "device/cuda/encode.h"
 
 namespace hone::cuda {
@@ -91,10 +92,12 @@ Result<json> CudaSession::ask(const json& request, double timeout_s, Loaded* cul
 }
 
 Result<json> CudaSession::ask_running(const json& request, double timeout_s, Loaded* culprit) {
+  const auto verb = request.at("do").get<std::string>();
+  const double begin = now_s();
   const auto answer = process_->ask(request, timeout_s);
+  seconds_[verb] += now_s() - begin;
   if (!answer) {
     end();
-    const auto verb = request.at("do").get<std::string>();
     Error error = make_error(culprit != nullptr ? ErrorKind::crash : ErrorKind::device, "the GPU's process ended, or did not answer, at `{}`{}", verb,
                              culprit != nullptr ? " of " + culprit->name : "");
     if (culprit != nullptr) culprit->fault = error;
@@ -251,6 +254,12 @@ Result<std::vector<GuardDamage>> CudaSession::guards(ProgramId id) {
 std::string CudaSession::describe(ProgramId id) {
   const auto loaded = find(id);
   return loaded ? (*loaded)->description : std::string();
+}
+
+json CudaSession::conditions() {
+  json out = conditions_;
+  out["seconds"] = seconds_;
+  return out;
 }
 
 // Least and most of each number, every throttle reason that was ever there, how many samples.

@@ -61,7 +61,7 @@ class CudaSession final : public Session, public DeviceData {
   Result<std::vector<GuardDamage>> guards(ProgramId id) override;
   DeviceData* data() override { return this; }
   std::string describe(ProgramId id) override;
-  nlohmann::json conditions() override { return conditions_; }
+  nlohmann::json conditions() override;
 
   Result<> fill(const InputSet& set, std::uint64_t seed, std::uint32_t call) override;
   Result<Regions> regions() override;
@@ -111,6 +111,7 @@ class CudaSession final : public Session, public DeviceData {
   bool staged_fresh_ = false;                         // staged_ is what is on the device
   std::optional<nlohmann::json> filled_;              // the request of the last fill; else committed_ is what programs see
   nlohmann::json conditions_;
+  std::map<std::string, double> seconds_;             // spent on requests, by verb
 };
 
 }  // namespace hone::cuda
