@@ -120,7 +120,7 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
   const std::uint64_t seed = request.seed.value_or(random_seed());
 
   std::vector<WorkloadOutcome> outcomes;
-  double judged = 0, statistics_s = 0;
+  double judged = 0, statistics_s = 0, timed_s = 0;
   for (std::size_t i = 0; i < workloads.size(); ++i) {
     const double left = static_cast<double>(workloads.size() - i);
     const auto progress = [&](const std::string& text) {
@@ -151,7 +151,7 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
       job.seed = derive_seed(seed, workloads[i].id);
       job.timing_s = request.quick ? std::min(task.timing.budget_s, kQuickTiming_s) : task.timing.budget_s;
       if (request.time_budget_s) {
-        job.timing_s = std::max(0.0, *request.time_budget_s - (now_s() - prepared)) / left;
+        job.timing_s = std::max(0.0, *request.time_budget_s - timed_s) / left;
         job.hard_budget = true;
       }
       job.samples = request.samples;
@@ -163,6 +163,7 @@ Result<Report> judge(const Task& task, const JudgeRequest& request, Bench bench)
       HONE_TRY(outcome, judge_workload(job));
       judged += now_s() - begin;
       statistics_s += outcome.statistics_s;
+      timed_s += outcome.timing_s;
     }
     if (outcome.report.verdict == Verdict::pass) ++report.passed;
     if (outcome.report.error && outcome.report.error->kind == ErrorKind::cancelled) report.cancelled = true;

@@ -28,7 +28,7 @@ struct JudgeRequest {
   std::optional<Candidate> incumbent;        // decides KEEP/REJECT; none: the baseline
   std::vector<std::string> workloads;        // ids; empty: all
   std::optional<std::uint64_t> seed;         // none: secret
-  std::optional<double> time_budget_s;       // whole bench; shared out over the workloads
+  std::optional<double> time_budget_s;       // of all timing; shared out over the workloads. Correctness comes on top
   std::optional<int> samples;                // exactly this many pairs a workload, instead of the stopping rule
   std::optional<std::uint64_t> memory_bytes; // limit on a workload's buffers plus the program's own memory
   std::map<std::string, std::string> baselines;   // by workload id: the one that counts; others: the faster

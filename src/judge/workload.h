@@ -46,8 +46,11 @@ struct WorkloadOutcome {
   std::optional<Estimate> incumbent_ratio;
   nlohmann::json facts;                        // for the receipt: seeds, baselines, seconds by step
   double statistics_s = 0;
+  double timing_s = 0;                         // that the timing took
 };
 
+// A measurement that a neighbour on the device or a thermal slowdown disturbed is repeated once, quick ones are not; the
+// second counts, and the receipt's `disturbed` has what the first one saw.
 // Never throws what was measured away: a fault of the device becomes the workload's ERROR. A Result
 // error (kind contract) says that the task itself is unsound.
 Result<WorkloadOutcome> judge_workload(const WorkloadJob& job);

@@ -80,7 +80,10 @@ class FakeSession final : public Session {
     return device_.programs_.at(loaded_.at(id)->name).damage;
   }
 
-  nlohmann::json conditions() override { return device_.conditions_; }
+  nlohmann::json conditions() override {
+    if (device_.conditions_.empty()) return nullptr;
+    return device_.conditions_.at(std::min(device_.count("open"), device_.conditions_.size()) - 1);
+  }
   std::string describe(ProgramId id) override { return device_.programs_.at(loaded_.at(id)->name).describe; }
 
  private:

@@ -66,7 +66,8 @@ class FakeDevice final : public Device {
   void advance(double seconds) { clock_ += seconds; }
   // Wall time of a call beside its launches (cache flush, poisoning); default 1 ms.
   void set_call_overhead(double seconds) { overhead_ = seconds; }
-  void set_conditions(nlohmann::json conditions) { conditions_ = std::move(conditions); }
+  // What each session sees, in the order they are opened; the last one for all that follow.
+  void set_conditions(std::vector<nlohmann::json> conditions) { conditions_ = std::move(conditions); }
 
   struct Event {
     std::string what;                                 // open, load, unload, call, timed
@@ -85,7 +86,7 @@ class FakeDevice final : public Device {
   std::vector<Event> events_;
   std::mt19937_64 noise_;
   double clock_ = 0, overhead_ = 1e-3;
-  nlohmann::json conditions_;
+  std::vector<nlohmann::json> conditions_;
 };
 
 }  // namespace hone::testing

@@ -386,19 +386,48 @@ TEST(Workload, TheBaselineItselfPasses) {
   EXPECT_NEAR(*outcome->report.ratio, 1, 0.02);
 }
 
+nlohmann::json seen(std::vector<std::string> throttle, int processes) {
+  return {{"samples", 40}, {"throttle", std::move(throttle)}, {"processes", {{"least", 1}, {"most", processes}}}};
+}
+
+bool says(const WorkloadOutcome& out, const std::string& note) {
+  return std::find(out.report.notes.begin(), out.report.notes.end(), note) != out.report.notes.end();
+}
+
 TEST(Workload, WhatHeldTheDeviceBackIsSaid) {
   Toy toy;
-  toy.device.set_conditions({{"samples", 40}, {"throttle", {"power cap", "hardware thermal"}}, {"processes", {{"least", 1}, {"most", 2}}}});
+  toy.device.set_conditions({seen({"power cap", "hardware thermal"}, 2)});
   toy.script(honest, 0.5e-3);
   const WorkloadOutcome out = toy.judge();
   EXPECT_EQ(out.facts.at("conditions").at("samples"), 40);
-  const auto said = [&](const std::string& note) {
-    return std::find(out.report.notes.begin(), out.report.notes.end(), note) != out.report.notes.end();
-  };
-  EXPECT_TRUE(said("the device was held back: power cap, hardware thermal"));
-  EXPECT_TRUE(said("another process was on the device"));
-  toy.device.set_conditions({{"samples", 40}, {"throttle", nlohmann::json::array()}, {"processes", {{"least", 1}, {"most", 1}}}});
-  EXPECT_TRUE(toy.judge().report.notes.empty());
+  EXPECT_TRUE(says(out, "the device was held back: power cap, hardware thermal"));
+  EXPECT_TRUE(says(out, "another process was on the device"));
+}
+
+TEST(Workload, ADisturbedMeasurementIsRepeatedOnce) {
+  for (const auto& [first, why] : {std::pair{seen({}, 2), "another process was on the device"},
+                                   std::pair{seen({"software thermal"}, 1), "the device was held back: software thermal"}}) {
+    Toy toy;
+    toy.script(honest, 0.5e-3);
+    toy.device.set_conditions({first, seen({}, 1)});
+    const WorkloadOutcome out = toy.judge();
+    EXPECT_EQ(toy.device.count("open"), 2u);
+    EXPECT_EQ(out.report.notes, std::vector<std::string>{std::string("measured twice: at first ") + why});
+    EXPECT_EQ(out.facts.at("disturbed").at("conditions"), first);
+    EXPECT_NE(out.facts.at("disturbed").at("seed"), out.facts.at("seed"));
+  }
+}
+
+TEST(Workload, UndisturbedAndQuickMeasurementsAreNotRepeated) {
+  for (const bool quick : {false, true}) {
+    Toy toy;
+    toy.script(honest, 0.5e-3);
+    toy.device.set_conditions({seen({"power cap"}, quick ? 2 : 1)});
+    WorkloadJob job = toy.job();
+    job.quick = quick;
+    ASSERT_TRUE(judge_workload(job));
+    EXPECT_EQ(toy.device.count("open"), 1u);
+  }
 }
 
 TEST(Workload, CancelKeepsWhatWasMeasured) {

@@ -4,27 +4,9 @@
 //   LOADS      of eight elements, of a thread
 //   CLUSTER    blocks that share a row
 //   ALIGNED    whether every row begins at a multiple of 16 bytes
-#include <hone/ptx.cuh>
-#include <hone/types.h>
+#include "row.cuh"
 
 namespace ptx = hone::ptx;
-
-namespace {
-
-constexpr int kVector = 8;
-
-// Element i of eight BF16 numbers as a float.
-__device__ __forceinline__ float element(const unsigned (&words)[4], int i) {
-  return __uint_as_float(i % 2 == 0 ? words[i / 2] << 16 : words[i / 2] & 0xffff0000u);
-}
-
-__device__ __forceinline__ float sum_warp(float value) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2) value += __shfl_xor_sync(~0u, value, offset);
-  return value;
-}
-
-}  // namespace
 
 __global__ void __launch_bounds__(THREADS * ROWS) rmsnorm(const hone::bf16* x, const hone::bf16* w, hone::bf16* y, int m, int n) {
   __shared__ float parts[THREADS / 32 * CLUSTER];
@@ -70,27 +52,18 @@ __global__ void __launch_bounds__(THREADS * ROWS) rmsnorm(const hone::bf16* x, c
       __syncthreads();
     } else {
       ptx::cluster_wait();
-      // Lane i writes to block i of the cluster, at this warp's place in the row.
-      if (lane < CLUSTER) {
-        const std::uint32_t at = ptx::shared_address(&parts[rank * kWarps + warp]);
-        asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; st.shared::cluster.f32 [remote], %2; }" ::"r"(at),
-                     "r"(lane), "f"(sum) : "memory");
-      }
+      give_to_cluster<CLUSTER>(sum, &parts[rank * kWarps + warp], lane);
       ptx::cluster_sync();
     }
-    sum = 0;
-#pragma unroll
-    for (int i = 0; i < (kWarps * CLUSTER + 31) / 32; ++i)
-      if (i * 32 + lane < kWarps * CLUSTER) sum += parts[i * 32 + lane];
-    sum = sum_warp(sum);
+    sum = sum_all<kWarps * CLUSTER>(parts, lane);
   }
 
-  const float factor = 1.0f / sqrtf(sum / static_cast<float>(n) + 1e-6f);
+  const float factor = factor_of(sum, n);
 #pragma unroll
   for (int i = 0; i < LOADS; ++i) {
     const int column = column_of(i);
     if (column + kVector <= 0 || column >= n) continue;
-    unsigned scales[4] = {}, out[4];
+    unsigned scales[4] = {};
     if (ALIGNED) {
       const uint4 loaded = __ldg(reinterpret_cast<const uint4*>(w + column));
       scales[0] = loaded.x, scales[1] = loaded.y, scales[2] = loaded.z, scales[3] = loaded.w;
@@ -99,16 +72,14 @@ __global__ void __launch_bounds__(THREADS * ROWS) rmsnorm(const hone::bf16* x, c
       for (int j = 0; j < kVector; ++j)
         if (column + j >= 0 && column + j < n) scales[j / 2] |= static_cast<unsigned>(w[column + j].bits) << (j % 2 * 16);
     }
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-      out[j] = ptx::pack_bf16(element(values[i], 2 * j) * factor * element(scales, 2 * j),
-                              element(values[i], 2 * j + 1) * factor * element(scales, 2 * j + 1));
+    const uint4 out = scaled(values[i], factor, scales);
     if (column >= 0 && column + kVector <= n) {
-      __stcs(reinterpret_cast<uint4*>(to + column), make_uint4(out[0], out[1], out[2], out[3]));
+      __stcs(reinterpret_cast<uint4*>(to + column), out);
     } else if (!ALIGNED) {
+      const unsigned words[4] = {out.x, out.y, out.z, out.w};
 #pragma unroll
       for (int j = 0; j < kVector; ++j)
-        if (column + j >= 0 && column + j < n) to[column + j] = {static_cast<std::uint16_t>(out[j / 2] >> (j % 2 * 16))};
+        if (column + j >= 0 && column + j < n) to[column + j] = {static_cast<std::uint16_t>(words[j / 2] >> (j % 2 * 16))};
     }
   }
 }

@@ -2,11 +2,28 @@
 
 #include <algorithm>
 
+namespace {
+
+// Rows that a block's registers do not hold, when each begins at a multiple of 16 bytes.
+void plan_long(const hone::Problem& problem, hone::Plan& plan, std::int64_t m, std::int64_t n, std::int64_t vectors) {
+  const auto cluster = problem.param("LONG_CLUSTER"), most = problem.param("LONG_THREADS"), stages = problem.param("LONG_STAGES");
+  const auto slice = hone::ceil_div(vectors, cluster), loads = hone::ceil_div(slice, most);
+  const auto threads = 32 * hone::ceil_div(slice, 32 * loads);
+  auto module = plan.module("long_rows.cu", {{"THREADS", threads}, {"LOADS", loads}, {"CLUSTER", cluster}, {"STAGES", stages}});
+  plan.launch(module, "rmsnorm_long", {std::min(problem.workers / cluster, m) * cluster}, {threads})
+      .cluster({cluster})
+      .shared(stages * slice * 16)
+      .args(problem.tensor("x"), problem.tensor("w"), problem.tensor("y"), static_cast<std::int32_t>(m), static_cast<std::int32_t>(n), static_cast<std::int32_t>(slice));
+}
+
+}  // namespace
+
 void plan(const hone::Problem& problem, hone::Plan& plan) {
   const auto m = problem.axis("M"), n = problem.axis("N");
   constexpr std::int64_t vector = 8;                          // elements of 16 bytes
   const auto most = problem.param("MOST_THREADS"), elements = problem.param("ELEMENTS");   // of a block, of a thread
   const auto vectors = hone::ceil_div(n, vector) + (n % vector != 0);                    // of a row that begins anywhere
+  if (n % vector == 0 && n / vector * 16 >= 256 << 10) return plan_long(problem, plan, m, n, n / vector);
   // Blocks of a cluster share a row that is too long for one block's registers.
   std::int64_t cluster = 1;
   while (cluster < 8 && vectors * vector > cluster * most * elements) cluster *= 2;

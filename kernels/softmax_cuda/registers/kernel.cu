@@ -4,36 +4,9 @@
 //   LOADS      of four elements, of a thread
 //   CLUSTER    blocks that share a row
 //   ALIGNED    whether every row begins at a multiple of 16 bytes
-#include <hone/ptx.cuh>
+#include "part.cuh"
 
 namespace ptx = hone::ptx;
-
-namespace {
-
-constexpr int kVector = 4;
-
-// The largest logit of a part of a row, and the sum of exp(x - largest) over it.
-struct Part {
-  float largest, sum;
-};
-
-// exp(x), 0 for -infinity; within 2^-21 of its exponent.
-__device__ __forceinline__ float exponential(float x) { return __expf(x); }
-
-__device__ __forceinline__ Part join(Part a, Part b) {
-  const float largest = fmaxf(a.largest, b.largest);
-  if (largest == -INFINITY) return {largest, 0};
-  return {largest, a.sum * exponential(a.largest - largest) + b.sum * exponential(b.largest - largest)};
-}
-
-__device__ __forceinline__ Part join_warp(Part part) {
-#pragma unroll
-  for (int offset = 16; offset > 0; offset /= 2)
-    part = join(part, {__shfl_xor_sync(~0u, part.largest, offset), __shfl_xor_sync(~0u, part.sum, offset)});
-  return part;
-}
-
-}  // namespace
 
 __global__ void __launch_bounds__(THREADS * ROWS) softmax(const float* x, float* y, int m, int n) {
   __shared__ Part parts[THREADS / 32 * CLUSTER];
@@ -77,20 +50,10 @@ __global__ void __launch_bounds__(THREADS * ROWS) softmax(const float* x, float*
       __syncthreads();
     } else {
       ptx::cluster_wait();
-      // Lane i writes to block i of the cluster, at this warp's place in the row.
-      if (lane < CLUSTER) {
-        const std::uint32_t at = ptx::shared_address(&parts[rank * kWarps + warp]);
-        asm volatile(
-            "{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; st.shared::cluster.v2.f32 [remote], {%2, %3}; }" ::"r"(at),
-            "r"(lane), "f"(part.largest), "f"(part.sum) : "memory");
-      }
+      give_to_cluster<CLUSTER>(part, &parts[rank * kWarps + warp], lane);
       ptx::cluster_sync();
     }
-    part = {-INFINITY, 0};
-#pragma unroll
-    for (int i = 0; i < (kWarps * CLUSTER + 31) / 32; ++i)
-      if (i * 32 + lane < kWarps * CLUSTER) part = join(part, parts[i * 32 + lane]);
-    part = join_warp(part);
+    part = join_all<kWarps * CLUSTER>(parts, lane);
   }
 
   const float factor = exponential(largest - part.largest) / part.sum;
