@@ -84,7 +84,7 @@ __device__ __forceinline__ void mbarrier_wait(std::uint32_t barrier, std::uint32
 
 // Makes the initial state of mbarriers visible to the cluster and to asynchronous copies.
 __device__ __forceinline__ void fence_mbarrier_init() { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-// Orders this thread's ordinary accesses to shared memory before later ones of the asynchronous proxy.
+// Orders this thread's ordinary accesses to shared memory, reads too, before later ones of the asynchronous proxy.
 __device__ __forceinline__ void fence_proxy_async() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 
 // ---- bulk copies (sections cp.async.bulk, cp.async.bulk.tensor, prefetch): `x` counts elements of the innermost

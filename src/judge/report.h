@@ -26,7 +26,7 @@ struct RawPair {
   std::optional<double> incumbent;
   std::string order;                                // "bc", "cb", "bic", ...
   std::uint32_t call = 0;                           // Philox data set
-  std::uint32_t epoch = 0;                          // loads of the programs so far, from 0
+  std::uint32_t epoch = 0;                          // from 0; loads of the programs, by two
 };
 
 struct WorkloadReport {

@@ -10,8 +10,8 @@
 
 namespace hone {
 
-// Pairs in the order of measurement. An epoch is the time between two loads of the programs: calls
-// within it share the processes' memory placement, so they are not independent evidence.
+// Pairs in the order of measurement. An epoch has two loads of the programs, in either order: calls
+// within it share memory placement, so they are not independent evidence.
 struct Series {
   std::vector<double> x;
   std::vector<std::uint32_t> epoch;    // by pair: 0, 0, ..., 1, 1, ... rising without gaps

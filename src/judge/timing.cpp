@@ -14,9 +14,10 @@ namespace {
 // Shares of a workload's timing budget.
 constexpr double kWarmupShare = 0.1, kChooseShare = 0.1, kControlShare = 0.1;
 constexpr int kChooseRounds = 9, kControlRounds = 30;
-// Epochs: at least this many pairs; the first few are short so that an early end has seen several
-// processes, later ones long so that loading costs little.
-constexpr int kEpochPairs = 5;
+// An epoch has two halves of equally many pairs. For the second the programs are loaded in the reverse order of the first:
+// which one comes first decides where code and data lie, which is worth a percent for kernels of a few microseconds. The
+// first few epochs are short so that an early end has seen several processes, later ones long so that loading costs little.
+constexpr int kHalfPairs = 3;
 constexpr std::uint32_t kShortEpochs = 3;
 constexpr double kEpochsInBudget = 12;
 // One round in so many is of hard data, unannounced and not counted; each epoch has at least one.
@@ -52,7 +53,7 @@ class TimingLoop {
   // 0 <= value < limit, secret.
   std::size_t draw(std::size_t limit) { return static_cast<std::size_t>(derive_seed(order_seed_, "draw", draws_++) % limit); }
   template <class T>
-  void shuffle(std::vector<T>& values) {
+  void shuffle(T& values) {
     for (std::size_t i = values.size(); i > 1; --i) std::swap(values[i - 1], values[draw(i)]);
   }
 
@@ -95,6 +96,17 @@ class TimingLoop {
     return call(side, true, "warm-up call");
   }
 
+  // In the order of their letters. False: refused.
+  Result<bool> start_all(std::vector<Side>& sides, const std::string& order) {
+    for (const char letter : order)
+      for (Side& side : sides)
+        if (side.letter == letter) {
+          HONE_TRY(const bool started, start(side));
+          if (!started) return false;
+        }
+    return true;
+  }
+
   Result<> warm_up_and_choose() {
     std::vector<Side> sides;
     for (const Program* program : job_.baselines) sides.push_back({'b', program});
@@ -135,21 +147,30 @@ class TimingLoop {
   // The same program twice: what is left of a difference here is the machine's, not the candidate's.
   Result<> control() {
     std::vector<Side> sides = {{'b', job_.baselines[out_.baseline]}, {'a', job_.baselines[out_.baseline]}};
-    HONE_CHECK(fresh_data());
-    for (Side& side : sides) HONE_CHECK(start(side));
-    const double end = elapsed() + kControlShare * job_.timing_s;
-    for (int round = 0; round < kControlRounds && elapsed() < end && !job_.cancelled(); ++round) {
+    std::string order = "ba";
+    const double begin = elapsed(), share = kControlShare * job_.timing_s;
+    std::size_t pairs = kControlRounds / 2;            // of a half
+    for (const int half : {0, 1}) {
       HONE_CHECK(fresh_data());
-      shuffle(sides);
-      double log_ratio = 0;
-      for (Side& side : sides) {
-        HONE_CHECK(call(side, true, ""));
-        log_ratio += (side.letter == 'b' ? 1 : -1) * std::log(side.seconds);
+      if (half == 0) shuffle(order);
+      else std::reverse(order.begin(), order.end());
+      HONE_CHECK(start_all(sides, order));
+      std::size_t done = 0;
+      while (done < pairs && (half == 1 || done == 0 || elapsed() < begin + share / 2) && !job_.cancelled()) {
+        HONE_CHECK(fresh_data());
+        shuffle(sides);
+        double log_ratio = 0;
+        for (Side& side : sides) {
+          HONE_CHECK(call(side, true, ""));
+          log_ratio += (side.letter == 'b' ? 1 : -1) * std::log(side.seconds);
+        }
+        out_.control.x.push_back(log_ratio);
+        out_.control.epoch.push_back(0);
+        ++done;
       }
-      out_.control.x.push_back(log_ratio);
-      out_.control.epoch.push_back(0);
+      for (Side& side : sides) session_.unload(side.id);
+      pairs = done;
     }
-    for (Side& side : sides) session_.unload(side.id);
     return {};
   }
 
@@ -218,36 +239,41 @@ class TimingLoop {
     policy.budget_s = policy.exact && !job_.hard_budget ? std::numeric_limits<double>::infinity() : left_s;
     main_start_ = job_.clock();
     obligatory_ = 1 + static_cast<int>(draw(static_cast<std::size_t>(std::max(1, std::min(policy.min_pairs, policy.exact.value_or(policy.min_pairs))))));
-    const double epoch_s = std::max(0.1, left_s / kEpochsInBudget);
-    const int exact_epoch = policy.exact ? std::max(kEpochPairs, *policy.exact / 10) : kEpochPairs;
+    const double half_s = std::max(0.05, left_s / kEpochsInBudget / 2);
+    const int exact_half = policy.exact ? std::max(kHalfPairs, *policy.exact / 20) : kHalfPairs;
     const bool any_hard = job_.task.input_sets.size() > 1;
-    int look = policy.min_pairs, in_epoch = 0, hard_at = 0;
-    std::uint32_t epoch = 0;
-    double epoch_start = 0;
+    int look = policy.min_pairs, in_half = 0, half_pairs = 0, hard_at = 0;
+    std::uint32_t loads = 1;                           // odd: the first half of an epoch
+    Stop ending = Stop::no;                            // why, as soon as the epoch is whole
+    std::string order;
+    for (const Side& side : sides) order += side.letter;
+    double half_start = 0;
 
     for (int sample = 1; out_.stop == Stop::no; ++sample) {
       if (job_.cancelled()) {
         out_.cancelled = true;
         break;
       }
-      // Quick measurements tell configurations apart, not processes: one epoch does.
-      const bool old = !job_.quick && in_epoch >= exact_epoch && (policy.exact || epoch < kShortEpochs || job_.clock() - epoch_start > epoch_s);
-      if (sample == 1 || old) {
+      // Quick measurements tell configurations apart, not processes: one load does.
+      const bool first_half = loads % 2 == 1;
+      const bool long_enough = policy.exact || (loads - 1) / 2 < kShortEpochs || job_.clock() - half_start > half_s;
+      const bool over = !job_.quick && (first_half ? ending != Stop::no || (in_half >= exact_half && long_enough) : in_half >= half_pairs);
+      if (sample == 1 || over) {
         if (sample > 1) {
           for (Side& side : sides) session_.unload(side.id);
-          ++epoch;
+          ++loads;
+          half_pairs = in_half;
         }
         HONE_CHECK(fresh_data());
-        shuffle(sides);
-        for (Side& side : sides) {
-          HONE_TRY(const bool started, start(side));
-          if (!started) return {};
-        }
-        in_epoch = 0;
-        hard_at = static_cast<int>(draw(kEpochPairs));
-        epoch_start = job_.clock();
+        if (loads % 2 == 1) shuffle(order);
+        else std::reverse(order.begin(), order.end());
+        HONE_TRY(const bool started, start_all(sides, order));
+        if (!started) return {};
+        in_half = 0;
+        hard_at = loads % 2 == 1 ? static_cast<int>(draw(kHalfPairs)) : -1;
+        half_start = job_.clock();
       }
-      if (any_hard && (in_epoch == hard_at || draw(kHardOdds) == 0)) {
+      if (any_hard && (in_half == hard_at || draw(kHardOdds) == 0)) {
         HONE_TRY(const bool right, hard_round(sides, sample));
         if (!right) return {};
       }
@@ -256,7 +282,7 @@ class TimingLoop {
       shuffle(sides);
       RawPair pair;
       pair.call = data_call_ - 1;
-      pair.epoch = epoch;
+      pair.epoch = (loads - 1) / 2;
       for (Side& side : sides) {
         HONE_TRY(const bool fine, call(side, true, fmt::format("timed sample {}", sample)));
         if (!fine) return {};
@@ -268,7 +294,7 @@ class TimingLoop {
       HONE_TRY(const bool right, check_round(sides, sample, oracle_due(sample)));
       if (!right) return {};
       record(pair);
-      ++in_epoch;
+      ++in_half;
 
       const double passed = job_.clock() - main_start_;
       Estimate seen;
@@ -279,7 +305,9 @@ class TimingLoop {
         look = next_look(sample);
         job_.progress(fmt::format("timing, {} samples, {:.3f}x", sample, std::exp(seen.x)));
       }
-      out_.stop = judge_look(policy, sample, seen, passed, passed / sample);
+      if (ending == Stop::no) ending = judge_look(policy, sample, seen, passed, passed / sample);
+      const bool whole = loads % 2 == 0 && in_half == half_pairs;
+      if (whole || job_.quick || ending == Stop::exact || ending == Stop::max_pairs) out_.stop = ending;
       if (out_.stop != Stop::no && out_.oracle_samples == 0) {
         HONE_TRY(const bool last_right, check_round(sides, sample, true));
         if (!last_right) return {};

@@ -108,7 +108,7 @@ def c14(bed):
         row = bed.steady("four-us", "--samples", "60")
         times.append(row["candidate_us"])
     out = {"cold_warm_cold_us": times}
-    assert max(times) <= 1.01 * min(times) and max(times) <= 6, out
+    assert max(times) <= 1.01 * min(times) and max(times) <= 7, out
     return out
 
 

@@ -104,6 +104,7 @@ class FakeSession final : public Session {
     auto loaded = std::make_unique<Loaded>();
     loaded->name = name;
     loaded->process = normal() * script->second.time.process_sigma;
+    if (std::all_of(loaded_.begin(), loaded_.end(), [](const auto& each) { return each == nullptr; })) loaded->process += device_.first_load_;
     loaded_.push_back(std::move(loaded));
     return loaded_.size() - 1;
   }

@@ -69,6 +69,9 @@ class FakeDevice final : public Device {
   // What each session sees, in the order they are opened; the last one for all that follow.
   void set_conditions(std::vector<nlohmann::json> conditions) { conditions_ = std::move(conditions); }
 
+  // By how much of ln(time) the program that is loaded first is slower.
+  void set_first_load_penalty(double penalty) { first_load_ = penalty; }
+
   struct Event {
     std::string what;                                 // open, load, unload, call, timed
     std::string program;
@@ -85,7 +88,7 @@ class FakeDevice final : public Device {
   std::map<std::string, FakeProgram> programs_;
   std::vector<Event> events_;
   std::mt19937_64 noise_;
-  double clock_ = 0, overhead_ = 1e-3;
+  double clock_ = 0, overhead_ = 1e-3, first_load_ = 0;
   std::vector<nlohmann::json> conditions_;
 };
 

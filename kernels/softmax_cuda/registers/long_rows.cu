@@ -1,46 +1,49 @@
-// Softmax of rows that only a cluster's registers hold. Clusters stay: each takes every so many-th row, and while a block
-// works on its slice of one row, its slices of the next rows are on their way into shared memory. The plan defines
+// Softmax of rows that only a cluster's registers hold. A cluster takes several rows in turn: as soon as a block has its
+// slice of one row in registers, its slice of the next row is on its way into shared memory. What a row waits for the
+// other blocks of its cluster, further clusters on the same multiprocessors fill. The plan defines
 //   THREADS    of a block, a multiple of 32
+//   BLOCKS     for whose registers a multiprocessor must have room
 //   LOADS      of four elements, of a thread
 //   CLUSTER    blocks that share a row
-//   STAGES     slices in shared memory
+//   EACH       rows of a cluster
 #include "part.cuh"
 
 namespace ptx = hone::ptx;
 
-__global__ void __launch_bounds__(THREADS) softmax_long(const float* x, float* y, int m, int n, int slice) {
-  extern __shared__ __align__(128) float4 slices[];
+__global__ void __launch_bounds__(THREADS, BLOCKS) softmax_long(const float* x, float* y, int m, int n, int slice) {
+  extern __shared__ __align__(128) float4 loaded[];
   constexpr int kWarps = THREADS / 32;
   __shared__ Part parts[2][kWarps * CLUSTER];
-  __shared__ __align__(8) std::uint64_t arrived[STAGES];
+  __shared__ __align__(8) std::uint64_t arrival;
   const int rank = CLUSTER > 1 ? static_cast<int>(ptx::cluster_rank()) : 0, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int first = blockIdx.x / CLUSTER, step = gridDim.x / CLUSTER;
+  const int first = static_cast<int>(blockIdx.x) / CLUSTER * EACH, last = min(first + EACH, m);
+  const std::uint32_t barrier = ptx::shared_address(&arrival);
   const int begin = rank * slice, count = min(slice, n / kVector - begin);   // vectors
-  const auto load = [&](int row, int stage) {
-    if (threadIdx.x != 0 || row >= m) return;
-    const std::uint32_t bytes = static_cast<std::uint32_t>(count) * 16, barrier = ptx::shared_address(&arrived[stage]);
+  const auto load = [&](int row) {
+    if (threadIdx.x != 0 || row >= last) return;
+    const std::uint32_t bytes = static_cast<std::uint32_t>(count) * 16;
     ptx::mbarrier_arrive_expect(barrier, bytes);
-    ptx::load_bulk(ptx::shared_address(slices + stage * slice), x + static_cast<std::int64_t>(row) * n + begin * kVector, bytes, barrier);
+    ptx::load_bulk(ptx::shared_address(loaded), x + static_cast<std::int64_t>(row) * n + begin * kVector, bytes, barrier);
   };
   if (threadIdx.x == 0) {
-    for (std::uint64_t& each : arrived) ptx::mbarrier_init(ptx::shared_address(&each), 1);
+    ptx::mbarrier_init(barrier, 1);
     ptx::fence_mbarrier_init();
   }
+  load(first);
   ptx::cluster_sync();   // every block has begun
-  for (int stage = 0; stage < STAGES; ++stage) load(first + stage * step, stage);
 
-  int stage = 0, turn = 0;
-  std::uint32_t parity = 0;
-  for (int row = first; row < m; row += step) {
-    ptx::mbarrier_wait(ptx::shared_address(&arrived[stage]), parity);
+  std::uint32_t turn = 0;
+  for (int row = first; row < last; ++row, turn ^= 1) {
+    ptx::mbarrier_wait(barrier, turn);
     float4 values[LOADS];
 #pragma unroll
     for (int i = 0; i < LOADS; ++i) {
       const int at = i * THREADS + static_cast<int>(threadIdx.x);
-      values[i] = at < count ? slices[stage * slice + at] : make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
+      values[i] = at < count ? loaded[at] : make_float4(-INFINITY, -INFINITY, -INFINITY, -INFINITY);
     }
+    ptx::fence_proxy_async();   // what was read, before the copy writes there
     __syncthreads();
-    load(row + STAGES * step, stage);
+    load(row + 1);
 
     Part part{-INFINITY, 0};
 #pragma unroll
@@ -64,7 +67,5 @@ __global__ void __launch_bounds__(THREADS) softmax_long(const float* x, float* y
       const int at = i * THREADS + static_cast<int>(threadIdx.x);
       if (at < count) __stcs(to + at, make_float4(values[i].x * factor, values[i].y * factor, values[i].z * factor, values[i].w * factor));
     }
-    turn ^= 1;
-    if (++stage == STAGES) stage = 0, parity ^= 1;
   }
 }
