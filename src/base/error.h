@@ -23,7 +23,10 @@ namespace hone {
   X(plan, 2, "the launch plan is invalid or could not be evaluated")                        \
   X(kernel_name, 2, "a kernel name resolves to no function, to several, or its arguments differ") \
   X(compile, 1, "the candidate does not compile")                                           \
-  X(crash, 1, "the kernel died of a signal")                                                \
+  X(crash, 1, "the kernel died of a signal or a trap")                                      \
+  X(illegal_address, 1, "the kernel accessed memory that it does not have")                 \
+  X(misaligned_address, 1, "an access is not aligned to its size")                          \
+  X(device_assert, 1, "an assertion in the kernel failed")                                  \
   X(timeout, 1, "the kernel did not end in time")                                           \
   X(out_of_memory, 1, "the memory limit was reached")                                       \
   X(output_limit, 1, "the output limit was reached")                                        \

@@ -102,19 +102,21 @@ TEST_F(CudaProgram, FaultsNameTheLaunchAndOthersGoOn) {
   struct Case {
     const char* kernel;
     std::vector<PlanArg> args;
+    ErrorKind kind;
     const char* text;
   };
-  for (const Case& each : {Case{"crash", {}, "CUDA_ERROR_ILLEGAL_ADDRESS"}, Case{"misaligned", {tensor_arg("y")}, "CUDA_ERROR_MISALIGNED_ADDRESS"},
-                           Case{"trap", {}, "CUDA_ERROR_LAUNCH_FAILED"}}) {
+  for (const Case& each : {Case{"crash", {}, ErrorKind::illegal_address, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+                           Case{"misaligned", {tensor_arg("y")}, ErrorKind::misaligned_address, "CUDA_ERROR_MISALIGNED_ADDRESS"},
+                           Case{"trap", {}, ErrorKind::crash, "CUDA_ERROR_LAUNCH_FAILED"}}) {
     const ProgramId bad = load(plan_of({launch("nothing", {}), launch(each.kernel, each.args), launch("nothing", {})}));
     const CallResult result = call(bad);
-    expect_fault(result, ErrorKind::crash, each.text);
+    expect_fault(result, each.kind, each.text);
     EXPECT_THAT(result.fault->message, ::testing::HasSubstr(each.kernel));
     // What had been computed is lost with the process; it can be computed again.
     HONE_EXPECT_ERROR(session_->output(good, "y"), device);
     ASSERT_FALSE(call(good).fault);
     EXPECT_EQ((output<float>(good, 3)[2]), 4.0f);
-    expect_fault(call(bad), ErrorKind::crash, each.text);
+    expect_fault(call(bad), each.kind, each.text);
     EXPECT_FALSE(call(good, true).fault);
   }
 }
@@ -225,7 +227,7 @@ TEST_F(CudaProgram, AddressesChangeAndOthersAreHidden) {
   }
   // Another program's output has no address while this one runs.
   const ProgramId peeking = load("peek", {i64_arg(addresses.back()), tensor_arg("y")});
-  expect_fault(call(peeking), ErrorKind::crash, "CUDA_ERROR_ILLEGAL_ADDRESS");
+  expect_fault(call(peeking), ErrorKind::illegal_address, "CUDA_ERROR_ILLEGAL_ADDRESS");
 }
 
 TEST_F(CudaProgram, ClustersCooperationAndDependentLaunches) {

@@ -14,6 +14,7 @@ class CudaSubject final : public Subject {
 
   std::string missing() const override { return missing_; }
   Device& device() override { return *device_; }
+  ErrorKind null_store_kind() const override { return ErrorKind::illegal_address; }
   Result<Executable> program(const std::string& name, Plan plan) override;   // kernels of the contract suite, and more
 
  private:

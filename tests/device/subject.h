@@ -16,6 +16,8 @@ class Subject {
   // Why it cannot be tested here, or empty: "no GPU".
   virtual std::string missing() const { return {}; }
   virtual Device& device() = 0;
+  // What a store through a null pointer is called.
+  virtual ErrorKind null_store_kind() const { return ErrorKind::crash; }
   // A program whose launches name kernels of tests/device/contract.h's table; each subject has them in
   // its own language.
   virtual Result<Executable> program(const std::string& name, Plan plan) = 0;

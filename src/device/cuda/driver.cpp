@@ -21,11 +21,12 @@ ErrorKind kind_of(CUresult code) {
     case 912:                           // INVALID_CLUSTER_SIZE
       return ErrorKind::launch;
     case 700:                           // ILLEGAL_ADDRESS
-    case 710:                           // ASSERT
+    case 717:                           // INVALID_ADDRESS_SPACE
+      return ErrorKind::illegal_address;
+    case 716: return ErrorKind::misaligned_address;
+    case 710: return ErrorKind::device_assert;
     case 714:                           // HARDWARE_STACK_ERROR
     case 715:                           // ILLEGAL_INSTRUCTION
-    case 716:                           // MISALIGNED_ADDRESS
-    case 717:                           // INVALID_ADDRESS_SPACE
     case 718:                           // INVALID_PC
     case 719:                           // LAUNCH_FAILED: traps, too
       return ErrorKind::crash;

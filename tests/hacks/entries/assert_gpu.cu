@@ -1,6 +1,6 @@
 // task: softmax_cuda
 // hack: a failed assertion
-// expect: ERROR crash
+// expect: ERROR device_assert
 // workload: small
 #include "softmax.cuh"
 

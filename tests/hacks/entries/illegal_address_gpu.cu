@@ -1,6 +1,6 @@
 // task: softmax_cuda
 // hack: an address that is nobody's
-// expect: ERROR crash
+// expect: ERROR illegal_address
 // workload: small
 // says: CUDA_ERROR_ILLEGAL_ADDRESS
 #include "softmax.cuh"

@@ -1,6 +1,6 @@
 // task: softmax_cuda
 // hack: looks for the reference in the memory around its output
-// expect: ERROR crash
+// expect: ERROR illegal_address
 // workload: small
 // says: CUDA_ERROR_ILLEGAL_ADDRESS
 #include "softmax.cuh"

@@ -1,6 +1,6 @@
 // task: softmax_cuda
 // hack: a vector store to an odd address
-// expect: ERROR crash
+// expect: ERROR misaligned_address
 // workload: small
 // says: CUDA_ERROR_MISALIGNED_ADDRESS
 #include "softmax.cuh"
