@@ -6,15 +6,16 @@ namespace {
 
 // Rows that a block's registers do not hold, when each begins at a multiple of 16 bytes.
 void plan_long(const hone::Problem& problem, hone::Plan& plan, std::int64_t m, std::int64_t n, std::int64_t vectors) {
-  const auto cluster = problem.param("LONG_CLUSTER"), most = problem.param("LONG_THREADS"), each = problem.param("LONG_ROWS");
+  const auto cluster = problem.param("LONG_CLUSTER"), most = problem.param("LONG_THREADS"), blocks = problem.param("LONG_BLOCKS");
   const auto slice = hone::ceil_div(vectors, cluster), loads = hone::ceil_div(slice, most);
   const auto threads = 32 * hone::ceil_div(slice, 32 * loads);
-  auto module = plan.module("long_rows.cu", {{"THREADS", threads}, {"LOADS", loads}, {"CLUSTER", cluster}, {"EACH", each},
-                                             {"BLOCKS", problem.param("LONG_BLOCKS")}});
-  plan.launch(module, "rmsnorm_long", {hone::ceil_div(m, each) * cluster}, {threads})
+  auto module = plan.module("long_rows.cu", {{"THREADS", threads}, {"LOADS", loads}, {"CLUSTER", cluster}, {"BLOCKS", blocks}});
+  const auto taken = plan.workspace("taken", 4, true);
+  plan.launch(module, "rmsnorm_long", {std::min(hone::ceil_div(problem.workers * blocks, cluster), m) * cluster}, {threads})
       .cluster({cluster})
       .shared(2 * slice * 16)
-      .args(problem.tensor("x"), problem.tensor("w"), problem.tensor("y"), static_cast<std::int32_t>(m), static_cast<std::int32_t>(n), static_cast<std::int32_t>(slice));
+      .args(problem.tensor("x"), problem.tensor("w"), problem.tensor("y"), taken, static_cast<std::int32_t>(m), static_cast<std::int32_t>(n),
+            static_cast<std::int32_t>(slice));
 }
 
 }  // namespace

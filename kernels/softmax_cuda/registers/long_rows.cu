@@ -1,26 +1,27 @@
-// Softmax of rows that only a cluster's registers hold. A cluster takes several rows in turn: as soon as a block has its
-// slice of one row in registers, its slice of the next row is on its way into shared memory. What a row waits for the
-// other blocks of its cluster, further clusters on the same multiprocessors fill. The plan defines
+// Softmax of rows that only a cluster's registers hold. A cluster takes the next row that nobody has taken, for as long as
+// there are any; as soon as a block has its slice of one row in registers, its slice of the next row is on its way into
+// shared memory. What a row waits for the other blocks of its cluster, further clusters on the same multiprocessors
+// fill. `taken` counts rows, from 0. The plan defines
 //   THREADS    of a block, a multiple of 32
 //   BLOCKS     for whose registers a multiprocessor must have room
 //   LOADS      of four elements, of a thread
 //   CLUSTER    blocks that share a row
-//   EACH       rows of a cluster
 #include "part.cuh"
 
 namespace ptx = hone::ptx;
 
-__global__ void __launch_bounds__(THREADS, BLOCKS) softmax_long(const float* x, float* y, int m, int n, int slice) {
+__global__ void __launch_bounds__(THREADS, BLOCKS) softmax_long(const float* x, float* y, int* taken, int m, int n, int slice) {
   extern __shared__ __align__(128) float4 loaded[];
   constexpr int kWarps = THREADS / 32;
   __shared__ Part parts[2][kWarps * CLUSTER];
   __shared__ __align__(8) std::uint64_t arrival;
+  __shared__ int first[2], later[2];
   const int rank = CLUSTER > 1 ? static_cast<int>(ptx::cluster_rank()) : 0, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  const int first = static_cast<int>(blockIdx.x) / CLUSTER * EACH, last = min(first + EACH, m);
+  const bool taker = rank == 0 && warp == 0;   // a warp that takes rows for the cluster
   const std::uint32_t barrier = ptx::shared_address(&arrival);
   const int begin = rank * slice, count = min(slice, n / kVector - begin);   // vectors
   const auto load = [&](int row) {
-    if (threadIdx.x != 0 || row >= last) return;
+    if (threadIdx.x != 0 || row >= m) return;
     const std::uint32_t bytes = static_cast<std::uint32_t>(count) * 16;
     ptx::mbarrier_arrive_expect(barrier, bytes);
     ptx::load_bulk(ptx::shared_address(loaded), x + static_cast<std::int64_t>(row) * n + begin * kVector, bytes, barrier);
@@ -29,11 +30,20 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) softmax_long(const float* x, 
     ptx::mbarrier_init(barrier, 1);
     ptx::fence_mbarrier_init();
   }
-  load(first);
   ptx::cluster_sync();   // every block has begun
+  if (taker) {
+    const int two = __shfl_sync(~0u, lane == 0 ? atomicAdd(taken, 2) : 0, 0);
+    tell_cluster<CLUSTER>(two, &first[0], lane);
+    tell_cluster<CLUSTER>(two + 1, &first[1], lane);
+  }
+  ptx::cluster_sync();
+  int row = first[0], next = first[1];
+  load(row);
 
   std::uint32_t turn = 0;
-  for (int row = first; row < last; ++row, turn ^= 1) {
+  for (; row < m; turn ^= 1) {
+    int another = 0;
+    if (taker && lane == 0) another = atomicAdd(taken, 1);
     ptx::mbarrier_wait(barrier, turn);
     float4 values[LOADS];
 #pragma unroll
@@ -43,7 +53,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) softmax_long(const float* x, 
     }
     ptx::fence_proxy_async();   // what was read, before the copy writes there
     __syncthreads();
-    load(row + 1);
+    load(next);
 
     Part part{-INFINITY, 0};
 #pragma unroll
@@ -57,6 +67,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) softmax_long(const float* x, 
     part = join_warp(part);
     // Who writes here again has passed the next row's barrier, and so have all who read here.
     give_to_cluster<CLUSTER>(part, &parts[turn][rank * kWarps + warp], lane);
+    if (taker) tell_cluster<CLUSTER>(__shfl_sync(~0u, another, 0), &later[turn], lane);
     ptx::cluster_sync();
     part = join_all<kWarps * CLUSTER>(parts[turn], lane);
 
@@ -67,5 +78,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) softmax_long(const float* x, 
       const int at = i * THREADS + static_cast<int>(threadIdx.x);
       if (at < count) __stcs(to + at, make_float4(values[i].x * factor, values[i].y * factor, values[i].z * factor, values[i].w * factor));
     }
+    row = next;
+    next = later[turn];
   }
 }

@@ -44,4 +44,13 @@ __device__ __forceinline__ Part join_all(const Part* parts, int lane) {
   return join_warp(part);
 }
 
+// Writes a number to its place in every block of the cluster: lane i to block i.
+template <int kBlocks>
+__device__ __forceinline__ void tell_cluster(int number, const int* place, int lane) {
+  if (lane >= kBlocks) return;
+  asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; st.shared::cluster.s32 [remote], %2; }" ::"r"(
+                   hone::ptx::shared_address(place)),
+               "r"(lane), "r"(number) : "memory");
+}
+
 #endif
