@@ -6,6 +6,7 @@
 
 #include "base/process.h"
 #include "cli/facts.h"
+#include "toolchain/headers.h"
 #include "toolchain/toolchain.h"
 
 namespace hone::cli {
@@ -110,6 +111,14 @@ Fact nvcc() {
           .mend = absent ? "hone toolchain add cuda" : found.error().hint};
 }
 
+Fact headers(const HeaderPackage& package) {
+  const auto include = find_headers(package);
+  const std::string id(package.name);
+  if (include) return {.id = id, .value = fmt::format("{} ({})", package.version, include->string())};
+  return {.id = id, .state = Fact::State::missing, .value = include.error().message, .cost = "tasks are judged without their baseline " + id,
+          .mend = "hone toolchain add " + id};
+}
+
 }  // namespace
 
 FactGroup gpu_facts() {
@@ -120,6 +129,7 @@ FactGroup gpu_facts() {
   for (Fact& fact : gpus(cuda, ready)) group.facts.push_back(std::move(fact));
   group.facts.push_back(nvml());
   group.facts.push_back(nvcc());
+  for (const HeaderPackage& package : header_packages()) group.facts.push_back(headers(package));
   group.facts.push_back(tool("ncu", "/usr/local/cuda/bin", "no profiles of CUDA kernels", "install Nsight Compute"));
   group.facts.push_back(tool("nsys", "/usr/local/cuda/bin", "no timelines of CUDA programs", "install Nsight Systems"));
   group.facts.push_back(tool("compute-sanitizer", "/usr/local/cuda/bin", "no memory and race checks on the GPU itself", "install the CUDA toolkit"));

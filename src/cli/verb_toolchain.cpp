@@ -8,6 +8,7 @@
 #include "cli/verb.h"
 #include "supply/add.h"
 #include "toolchain/compilers.h"
+#include "toolchain/headers.h"
 
 namespace hone::cli {
 namespace {
@@ -37,12 +38,17 @@ std::vector<Row> rows() {
   known("nvcc", cuda, "CUDA candidates and tasks");
   out.push_back(disassembler("nvdisasm", find_cuda_program("nvdisasm"), "SASS and its source lines in `hone inspect`"));
   out.push_back(disassembler("cuobjdump", find_cuda_program("cuobjdump"), "SASS in `hone inspect` without nvdisasm"));
+  for (const HeaderPackage& package : header_packages()) {
+    const auto include = find_headers(package);
+    out.push_back({std::string(package.name), include ? std::string(package.version) : "", include ? include->string() : "", "a baseline of grouped_gemm_fp8", ""});
+  }
   out.push_back(disassembler("objdump", find_program("objdump"), "machine code of CPU candidates in `hone inspect`"));
   return out;
 }
 
 std::string mend_of(const std::string& name) {
   if (name == "nvcc" || name == "nvdisasm" || name == "cuobjdump") return "hone toolchain add cuda";
+  if (find_header_package(name) != nullptr) return "hone toolchain add " + name;
   return "apt-get install " + (name == "clang++" ? std::string("clang") : name == "objdump" ? std::string("binutils") : name);
 }
 
@@ -71,11 +77,30 @@ Result<int> list(const Global& global) {
   return 0;
 }
 
-Result<int> add(const Global& global, const std::string& flag) {
-  const Toolkit& toolkit = cuda_toolkit();
+// What is used of a toolkit's kind: nvcc, or a header package's folder; and another place that comes before the added one.
+struct InUse {
+  std::string path, source;
+  fs::path root;
+};
+
+std::optional<InUse> in_use(const Toolkit& toolkit) {
+  if (const HeaderPackage* package = find_header_package(toolkit.name)) {
+    const auto include = find_headers(*package);
+    if (!include) return std::nullopt;
+    const char* named = std::getenv(std::string(package->variable).c_str());
+    const bool elsewhere = named != nullptr && *named != '\0';
+    return InUse{include->string(), std::string(elsewhere ? package->variable : "added"), elsewhere ? fs::weakly_canonical(named) : fs::weakly_canonical(place_of(*package))};
+  }
+  const auto found = Toolchain::compiler("nvcc");
+  if (!found) return std::nullopt;
+  return InUse{found->path, found->source, found->root};
+}
+
+Result<int> add(const Global& global, const std::string& name, const std::string& flag) {
+  const Toolkit& toolkit = *find_toolkit(name);
 #if !defined(__x86_64__)
   return fail(make_error(ErrorKind::environment, "{} is only pinned for x86-64", toolkit.name)
-                  .with_hint("HONE_CUDA can name the root of an installed toolkit"));
+                  .with_hint("HONE_CUDA and HONE_DEEPGEMM can name the root of what is installed"));
 #endif
   const char* environment = std::getenv("HONE_INDEX");
   AddOptions options;
@@ -87,26 +112,28 @@ Result<int> add(const Global& global, const std::string& flag) {
   if (!is_added(toolkit, options.toolchains))
     fmt::print(
         stderr,
-        "{} {} is NVIDIA's and comes under the {}:\n  {}\nBy using it you accept that agreement. {} to fetch from {}\n",
+        "{} {} is not part of Hone. It comes under: {}\n  {}\nBy using it you accept that. {} to fetch from {}\n",
         toolkit.name, toolkit.version, toolkit.licence, toolkit.licence_url, format_bytes(toolkit.download_bytes()),
         options.index);
   const auto made = add_toolkit(toolkit, options);
   if (!made && made.error().kind == ErrorKind::cancelled)
-    return fail(Error(made.error()).with_hint("`hone toolchain add cuda` goes on from here"));
+    return fail(Error(made.error()).with_hint("`hone toolchain add " + toolkit.name + "` goes on from here"));
   HONE_TRY(const Added added, made);
   end_progress();
-  const auto in_use = Toolchain::compiler("nvcc");
-  const bool other = in_use && fs::path(in_use->root) != fs::weakly_canonical(added.root);
+  const auto used = in_use(toolkit);
+  const bool other = used && used->root != fs::weakly_canonical(added.root);
   if (global.json) {
     json out = {{"schema", "hone.toolchain_add/1"},   {"name", toolkit.name},
                 {"version", toolkit.version},         {"root", added.root.string()},
                 {"was_there", added.was_there},       {"licence", toolkit.licence},
-                {"licence_url", toolkit.licence_url}, {"in_use", in_use ? json(in_use->path) : json()}};
+                {"licence_url", toolkit.licence_url}, {"in_use", used ? json(used->path) : json()}};
     fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
     return 0;
   }
   fmt::print("{} {} {} {}\n", toolkit.name, toolkit.version, added.was_there ? "is already in" : "is in", added.root.string());
-  if (other) fmt::print("in use is {} ({}); HONE_CUDA={} takes the new one\n", in_use->path, in_use->source, added.root.string());
+  if (other)
+    fmt::print("in use is {} ({}); {}={} takes the new one\n", used->path, used->source, toolkit.name == "cuda" ? "HONE_CUDA" : "HONE_DEEPGEMM",
+               added.root.string());
   return 0;
 }
 
@@ -120,11 +147,11 @@ void define_toolchain(CLI::App& app, Invocation& invocation) {
     std::string name, index;
   };
   auto options = std::make_shared<Options>();
-  CLI::App* adding = add_command(app, invocation, "add", "fetch a compiler into Hone's data folder", "hone toolchain add cuda",
-                                 [&invocation, options] { return add(invocation.global, options->index); });
-  adding->add_option("name", options->name, "what to fetch: NVIDIA's nvcc with what it needs, 128 MiB")
+  CLI::App* adding = add_command(app, invocation, "add", "fetch a compiler or a baseline's headers into Hone's data folder", "hone toolchain add cuda",
+                                 [&invocation, options] { return add(invocation.global, options->name, options->index); });
+  adding->add_option("name", options->name, "what to fetch: cuda (NVIDIA's nvcc with what it needs, 128 MiB) or deepgemm (headers of the FP8 baseline, 5 MiB)")
       ->required()
-      ->check(CLI::IsMember({"cuda"}));
+      ->check(CLI::IsMember({"cuda", "deepgemm"}));
   adding->add_option("--index", options->index,
                      "package index (PEP 503) to fetch from (default: HONE_INDEX, then https://pypi.org/simple)");
 }

@@ -66,14 +66,14 @@ Result<> put_in_place(const fs::path& fresh, const fs::path& root, const fs::pat
 }  // namespace
 
 bool is_added(const Toolkit& toolkit, const fs::path& toolchains) {
-  const fs::path root = toolchains / toolkit.name;
-  if (::access((root / toolkit.program).c_str(), X_OK) != 0) return false;
+  const fs::path root = toolchains / toolkit.root_name();
+  if (::access((root / toolkit.proof).c_str(), R_OK) != 0) return false;
   const auto text = read_file(root / kRecord, std::size_t{1} << 20);
   return text && json::parse(*text, nullptr, false) == record_of(toolkit);
 }
 
 Result<Added> add_toolkit(const Toolkit& toolkit, const AddOptions& options) {
-  const fs::path root = options.toolchains / toolkit.name, work = options.toolchains / ("." + toolkit.name);
+  const fs::path root = options.toolchains / toolkit.root_name(), work = options.toolchains / ("." + toolkit.name);
   if (is_added(toolkit, options.toolchains)) return Added{root, true};
   HONE_TRY(client::Url index, client::parse_url(options.index));
   HONE_CHECK(make_dirs(work));
@@ -111,10 +111,10 @@ Result<Added> add_toolkit(const Toolkit& toolkit, const AddOptions& options) {
   HONE_CHECK(make_dirs(fresh));
   for (const Wheel& wheel : toolkit.wheels) {
     say(fmt::format("unpacking {}: {}", toolkit.name, wheel.project));
-    HONE_CHECK(unpack_wheel(work / wheel.file, toolkit.folder, fresh, options.cancel));
+    HONE_CHECK(unpack_wheel(work / wheel.file, toolkit.folder, toolkit.below, fresh, options.cancel));
   }
-  if (::access((fresh / toolkit.program).c_str(), X_OK) != 0)
-    return fail(ErrorKind::environment, "the packages of {} hold no {}", toolkit.name, toolkit.program);
+  if (::access((fresh / toolkit.proof).c_str(), R_OK) != 0)
+    return fail(ErrorKind::environment, "the packages of {} hold no {}", toolkit.name, toolkit.proof);
   HONE_CHECK(write_file_atomic(fresh / kRecord, record_of(toolkit).dump(2) + "\n"));
   sync_tree(fresh);
   HONE_CHECK(put_in_place(fresh, root, old));

@@ -18,8 +18,8 @@ Error broken(const fs::path& archive, std::string_view why) {
 }
 
 // Where an entry goes, relative to the toolkit; empty: nowhere.
-fs::path place_of(const std::string& name, const std::string& folder, const std::string& archive) {
-  if (name.starts_with(folder)) return name.substr(folder.size());
+fs::path place_of(const std::string& name, const std::string& folder, const std::string& below, const std::string& archive) {
+  if (name.starts_with(folder)) return below + name.substr(folder.size());
   const std::size_t mark = name.find(".dist-info/licenses/");
   return mark == std::string::npos ? fs::path() : fs::path("licenses") / archive / fs::path(name).filename();
 }
@@ -53,7 +53,7 @@ Result<> extract(unzFile zip, const fs::path& archive, const fs::path& to, unsig
 
 }  // namespace
 
-Result<> unpack_wheel(const fs::path& archive, const std::string& folder, const fs::path& into, const std::atomic<bool>* cancel) {
+Result<> unpack_wheel(const fs::path& archive, const std::string& folder, const std::string& below, const fs::path& into, const std::atomic<bool>* cancel) {
   const std::unique_ptr<void, int (*)(unzFile)> zip(unzOpen64(archive.c_str()), &unzClose);
   if (!zip) return fail(broken(archive, "it is no zip archive"));
   const std::string own = archive.filename().string(), project = own.substr(0, own.find('-'));
@@ -67,7 +67,7 @@ Result<> unpack_wheel(const fs::path& archive, const std::string& folder, const 
       return fail(broken(archive, "a name is damaged or too long"));
     name.resize(info.size_filename);
     if (name.ends_with('/')) continue;
-    const fs::path place = place_of(name, folder, project);
+    const fs::path place = place_of(name, folder, below, project);
     if (place.empty()) continue;
     const auto mode = static_cast<mode_t>(info.external_fa >> 16);
     if (!stays_inside(place)) return fail(broken(archive, "a name leaves its folder: " + name));

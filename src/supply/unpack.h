@@ -10,9 +10,9 @@
 
 namespace hone {
 
-// Files below `folder` ("nvidia/cu13/") go to `into`, licences to `into`/licenses/<archive's name>/; the rest is left out.
+// Files below `folder` ("nvidia/cu13/") go to `below` in `into`, licences to `into`/licenses/<archive's name>/; the rest is left out.
 // Kind environment: no archive, a damaged one, a name that leaves the folder, a link; io; cancelled.
-Result<> unpack_wheel(const fs::path& archive, const std::string& folder, const fs::path& into, const std::atomic<bool>* cancel);
+Result<> unpack_wheel(const fs::path& archive, const std::string& folder, const std::string& below, const fs::path& into, const std::atomic<bool>* cancel);
 
 }  // namespace hone
 

@@ -1,5 +1,9 @@
 #include "supply/wheels.h"
 
+#include <fmt/format.h>
+
+#include "toolchain/headers.h"
+
 namespace hone {
 namespace {
 
@@ -37,6 +41,24 @@ const Toolkit& cuda_toolkit() {
       "bin/nvcc",
       std::uint64_t{420} << 20};
   return toolkit;
+}
+
+const Toolkit& deepgemm_toolkit() {
+  static const Toolkit toolkit = [] {
+    const HeaderPackage& package = *find_header_package("deepgemm");
+    const std::string folder = std::string(package.include) + "/";
+    return Toolkit{std::string(package.name), std::string(package.version), std::string(package.licence),
+                   fmt::format("https://pypi.org/project/{}/{}/", package.project, package.version),
+                   {{std::string(package.project), std::string(package.file), 5061095, std::string(package.file_sha256)}},
+                   folder, folder + "deep_gemm/common/math.cuh", std::uint64_t{40} << 20, folder, place_of(package).filename().string()};
+  }();
+  return toolkit;
+}
+
+const Toolkit* find_toolkit(std::string_view name) {
+  for (const Toolkit* each : {&cuda_toolkit(), &deepgemm_toolkit()})
+    if (each->name == name) return each;
+  return nullptr;
 }
 
 }  // namespace hone

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace hone {
@@ -20,13 +21,20 @@ struct Toolkit {
   std::string licence, licence_url;
   std::vector<Wheel> wheels;
   std::string folder;                  // inside the wheels, what becomes the toolkit's root: "nvidia/cu13/"
-  std::string program;                 // a file that a whole toolkit has: "bin/nvcc"
+  std::string proof;                   // a file that a whole toolkit has: "bin/nvcc"
   std::uint64_t unpacked_bytes = 0;    // about
+  std::string below = {};              // where in the root what lies in `folder` goes: "deep_gemm/include/"
+  std::string root = {};               // its own folder among the toolchains; empty: its name
   std::uint64_t download_bytes() const;
+  std::string root_name() const { return root.empty() ? name : root; }
 };
 
 // NVIDIA's compiler, assembler, headers, run time and disassemblers for x86-64 Linux.
 const Toolkit& cuda_toolkit();
+// DeepGEMM's device headers, for baselines (toolchain/headers.h).
+const Toolkit& deepgemm_toolkit();
+// Both, by name; null for another name.
+const Toolkit* find_toolkit(std::string_view name);
 
 }  // namespace hone
 

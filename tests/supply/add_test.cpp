@@ -16,6 +16,8 @@
 #include "supply/unpack.h"
 #include "testing/command.h"
 #include "testing/testing.h"
+#include "toolchain/compilers.h"
+#include "toolchain/headers.h"
 #include "toolchain/toolchain.h"
 
 namespace hone::testing {
@@ -74,6 +76,34 @@ class Adding : public ::testing::Test {
   fs::path toolchains_;
   Toolkit toolkit_;
 };
+
+// Headers keep their place below the root, which has a name with the version.
+TEST_F(Adding, HeadersGoWhereCompilersLookForThem) {
+  index_.files.clear();
+  serve("tool_a-1.whl", {{"pack/include/one/a.cuh", "a"}, {"pack/left_out.py", "x"}, {"tool_a-1.dist-info/licenses/License.txt", "terms"}});
+  toolkit_.folder = toolkit_.below = "pack/include/";
+  toolkit_.proof = "pack/include/one/a.cuh";
+  toolkit_.root = "small-1";
+  pin();
+  const auto added = add();
+  HONE_ASSERT_OK(added);
+  EXPECT_EQ(added->root, toolchains_ / "small-1");
+  EXPECT_EQ(*read_file(added->root / "pack/include/one/a.cuh"), "a");
+  EXPECT_EQ(*read_file(added->root / "licenses/tool_a/License.txt"), "terms");
+  EXPECT_FALSE(fs::exists(added->root / "pack/left_out.py"));
+  EXPECT_TRUE(add()->was_there);
+}
+
+// What is fetched is what a task's compile looks for.
+TEST(Toolkits, DeepgemmLandsWhereItsHeadersAreLookedFor) {
+  const Toolkit& toolkit = deepgemm_toolkit();
+  const HeaderPackage& package = *find_header_package("deepgemm");
+  EXPECT_EQ(toolchains_dir() / toolkit.root_name(), place_of(package));
+  EXPECT_TRUE(toolkit.proof.starts_with(toolkit.below));
+  EXPECT_EQ(find_toolkit("deepgemm"), &toolkit);
+  EXPECT_EQ(find_toolkit("cuda"), &cuda_toolkit());
+  EXPECT_EQ(find_toolkit("gcc"), nullptr);
+}
 
 TEST_F(Adding, MakesTheWholeAndDoesNothingTheSecondTime) {
   const auto added = add();
@@ -193,15 +223,15 @@ TEST_F(Adding, ArchivesThatLeaveTheirFolderAreRefused) {
   for (const char* name : {"pack/../../../escaped", "pack//etc/escaped", "pack/a\\..\\b"}) {
     const fs::path archive = scratch("hostile") / "evil-1.whl", into = scratch("into");
     HONE_ASSERT_OK(write_file_atomic(archive, zip_of({{name, "x"}})));
-    HONE_EXPECT_ERROR(unpack_wheel(archive, "pack/", into, nullptr), environment);
+    HONE_EXPECT_ERROR(unpack_wheel(archive, "pack/", "", into, nullptr), environment);
   }
   const fs::path broken = scratch("hostile") / "broken-1.whl";
   std::string bytes = index_.files["tool_b-1.whl"];
   bytes[bytes.size() / 2] = static_cast<char>(bytes[bytes.size() / 2] ^ 1);
   HONE_ASSERT_OK(write_file_atomic(broken, bytes));
-  HONE_EXPECT_ERROR(unpack_wheel(broken, "pack/", scratch("into"), nullptr), environment);
+  HONE_EXPECT_ERROR(unpack_wheel(broken, "pack/", "", scratch("into"), nullptr), environment);
   HONE_ASSERT_OK(write_file_atomic(broken, "no zip"));
-  HONE_EXPECT_ERROR(unpack_wheel(broken, "pack/", scratch("into"), nullptr), environment);
+  HONE_EXPECT_ERROR(unpack_wheel(broken, "pack/", "", scratch("into"), nullptr), environment);
 }
 
 TEST_F(Adding, KilledAtAnyPointThereIsNothingOrTheWhole) {
