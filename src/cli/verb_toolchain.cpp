@@ -40,7 +40,7 @@ std::vector<Row> rows() {
   out.push_back(disassembler("cuobjdump", find_cuda_program("cuobjdump"), "SASS in `hone inspect` without nvdisasm"));
   for (const HeaderPackage& package : header_packages()) {
     const auto include = find_headers(package);
-    out.push_back({std::string(package.name), include ? std::string(package.version) : "", include ? include->string() : "", "a baseline of grouped_gemm_fp8", ""});
+    out.push_back({std::string(package.name), include ? version_of(package, *include) : "", include ? include->string() : "", "a baseline of grouped_gemm_fp8", ""});
   }
   out.push_back(disassembler("objdump", find_program("objdump"), "machine code of CPU candidates in `hone inspect`"));
   return out;
@@ -48,7 +48,10 @@ std::vector<Row> rows() {
 
 std::string mend_of(const std::string& name) {
   if (name == "nvcc" || name == "nvdisasm" || name == "cuobjdump") return "hone toolchain add cuda";
-  if (find_header_package(name) != nullptr) return "hone toolchain add " + name;
+  if (const HeaderPackage* package = find_header_package(name)) {
+    const char* named = std::getenv(std::string(package->variable).c_str());
+    return named != nullptr ? fmt::format("unset {}, or name the root of an unpacked wheel in it", package->variable) : "hone toolchain add " + name;
+  }
   return "apt-get install " + (name == "clang++" ? std::string("clang") : name == "objdump" ? std::string("binutils") : name);
 }
 
@@ -126,11 +129,12 @@ Result<int> add(const Global& global, const std::string& name, const std::string
     json out = {{"schema", "hone.toolchain_add/1"},   {"name", toolkit.name},
                 {"version", toolkit.version},         {"root", added.root.string()},
                 {"was_there", added.was_there},       {"licence", toolkit.licence},
-                {"licence_url", toolkit.licence_url}, {"in_use", used ? json(used->path) : json()}};
+                {"licence_url", toolkit.licence_url}, {"licences", (added.root / "licenses").string()}, {"in_use", used ? json(used->path) : json()}};
     fmt::print("{}\n", out.dump(2, ' ', false, json::error_handler_t::replace));
     return 0;
   }
   fmt::print("{} {} {} {}\n", toolkit.name, toolkit.version, added.was_there ? "is already in" : "is in", added.root.string());
+  fmt::print("its licences: {}\n", (added.root / "licenses").string());
   if (other)
     fmt::print("in use is {} ({}); {}={} takes the new one\n", used->path, used->source, toolkit.name == "cuda" ? "HONE_CUDA" : "HONE_DEEPGEMM",
                added.root.string());

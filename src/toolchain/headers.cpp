@@ -57,6 +57,11 @@ Result<fs::path> find_headers(const HeaderPackage& package) {
                   .with_hint(fmt::format("or unpack the wheel {} and name that folder in {}", package.file, package.variable)));
 }
 
+std::string version_of(const HeaderPackage& package, const fs::path& include) {
+  const auto hash = headers_sha256(package, include);
+  return (hash && *hash == package.sha256 ? "" : "not ") + std::string(package.version);
+}
+
 Result<std::string> headers_sha256(const HeaderPackage& package, const fs::path& include) {
   SourceTree all;
   for (const std::string_view folder : package.folders) {

@@ -34,6 +34,9 @@ fs::path place_of(const HeaderPackage& package);
 // The include directory. Kind environment: the package is not installed, or its variable names a folder without it.
 Result<fs::path> find_headers(const HeaderPackage& package);
 
+// "0.2.5", or "not 0.2.5" where the files are others. Reads them all.
+std::string version_of(const HeaderPackage& package, const fs::path& include);
+
 // One hash of all files below the wanted folders. Reads them all.
 Result<std::string> headers_sha256(const HeaderPackage& package, const fs::path& include);
 
