@@ -40,6 +40,19 @@ __device__ __forceinline__ void cluster_sync() {
   cluster_arrive();
   cluster_wait();
 }
+// Stores at the same place in the shared memory of block `rank` of the cluster (sections mapa, st).
+__device__ __forceinline__ void store_remote(const int* place, int rank, int value) {
+  asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; st.shared::cluster.s32 [remote], %2; }" ::"r"(
+                   shared_address(place)), "r"(rank), "r"(value) : "memory");
+}
+__device__ __forceinline__ void store_remote(const float* place, int rank, float value) {
+  asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; st.shared::cluster.f32 [remote], %2; }" ::"r"(
+                   shared_address(place)), "r"(rank), "f"(value) : "memory");
+}
+__device__ __forceinline__ void store_remote(const void* place, int rank, float first, float second) {
+  asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; st.shared::cluster.v2.f32 [remote], {%2, %3}; }" ::"r"(
+                   shared_address(place)), "r"(rank), "f"(first), "f"(second) : "memory");
+}
 
 // ---- barriers of some of a block's threads (section bar, barrier): `id` 1 to 15, `threads` a multiple of 32
 

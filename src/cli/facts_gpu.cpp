@@ -115,9 +115,8 @@ Fact headers(const HeaderPackage& package) {
   const auto include = find_headers(package);
   const std::string id(package.name);
   if (include) return {.id = id, .value = fmt::format("{} ({})", version_of(package, *include), include->string())};
-  const bool named = std::getenv(std::string(package.variable).c_str()) != nullptr;   // then adding it would not help
   return {.id = id, .state = Fact::State::missing, .value = include.error().message, .cost = "tasks are judged without their baseline " + id,
-          .mend = named ? include.error().hint : "hone toolchain add " + id};
+          .mend = named_place(package) ? include.error().hint : "hone toolchain add " + id};   // what is added would not be looked at
 }
 
 }  // namespace

@@ -48,10 +48,7 @@ std::vector<Row> rows() {
 
 std::string mend_of(const std::string& name) {
   if (name == "nvcc" || name == "nvdisasm" || name == "cuobjdump") return "hone toolchain add cuda";
-  if (const HeaderPackage* package = find_header_package(name)) {
-    const char* named = std::getenv(std::string(package->variable).c_str());
-    return named != nullptr ? fmt::format("unset {}, or name the root of an unpacked wheel in it", package->variable) : "hone toolchain add " + name;
-  }
+  if (const HeaderPackage* package = find_header_package(name)) return named_place(*package) ? find_headers(*package).error().hint : "hone toolchain add " + name;
   return "apt-get install " + (name == "clang++" ? std::string("clang") : name == "objdump" ? std::string("binutils") : name);
 }
 
@@ -80,7 +77,7 @@ Result<int> list(const Global& global) {
   return 0;
 }
 
-// What is used of a toolkit's kind: nvcc, or a header package's folder; and another place that comes before the added one.
+// What compilers and tasks take now, which another place may come before: nvcc, or a header package.
 struct InUse {
   std::string path, source;
   fs::path root;
@@ -90,9 +87,8 @@ std::optional<InUse> in_use(const Toolkit& toolkit) {
   if (const HeaderPackage* package = find_header_package(toolkit.name)) {
     const auto include = find_headers(*package);
     if (!include) return std::nullopt;
-    const char* named = std::getenv(std::string(package->variable).c_str());
-    const bool elsewhere = named != nullptr && *named != '\0';
-    return InUse{include->string(), std::string(elsewhere ? package->variable : "added"), elsewhere ? fs::weakly_canonical(named) : fs::weakly_canonical(place_of(*package))};
+    const auto named = named_place(*package);
+    return InUse{include->string(), std::string(named ? package->variable : "added"), fs::weakly_canonical(named.value_or(place_of(*package)))};
   }
   const auto found = Toolchain::compiler("nvcc");
   if (!found) return std::nullopt;
@@ -103,7 +99,7 @@ Result<int> add(const Global& global, const std::string& name, const std::string
   const Toolkit& toolkit = *find_toolkit(name);
 #if !defined(__x86_64__)
   return fail(make_error(ErrorKind::environment, "{} is only pinned for x86-64", toolkit.name)
-                  .with_hint("HONE_CUDA and HONE_DEEPGEMM can name the root of what is installed"));
+                  .with_hint(toolkit.variable + " can name the root of an installed one"));
 #endif
   const char* environment = std::getenv("HONE_INDEX");
   AddOptions options;
@@ -136,8 +132,7 @@ Result<int> add(const Global& global, const std::string& name, const std::string
   fmt::print("{} {} {} {}\n", toolkit.name, toolkit.version, added.was_there ? "is already in" : "is in", added.root.string());
   fmt::print("its licences: {}\n", (added.root / "licenses").string());
   if (other)
-    fmt::print("in use is {} ({}); {}={} takes the new one\n", used->path, used->source, toolkit.name == "cuda" ? "HONE_CUDA" : "HONE_DEEPGEMM",
-               added.root.string());
+    fmt::print("in use is {} ({}); {}={} takes the new one\n", used->path, used->source, toolkit.variable, added.root.string());
   return 0;
 }
 
@@ -151,11 +146,13 @@ void define_toolchain(CLI::App& app, Invocation& invocation) {
     std::string name, index;
   };
   auto options = std::make_shared<Options>();
+  std::vector<std::string> names;
+  for (const Toolkit* each : toolkits()) names.push_back(each->name);
   CLI::App* adding = add_command(app, invocation, "add", "fetch a compiler or a baseline's headers into Hone's data folder", "hone toolchain add cuda",
                                  [&invocation, options] { return add(invocation.global, options->name, options->index); });
   adding->add_option("name", options->name, "what to fetch: cuda (NVIDIA's nvcc with what it needs, 128 MiB) or deepgemm (headers of the FP8 baseline, 5 MiB)")
       ->required()
-      ->check(CLI::IsMember({"cuda", "deepgemm"}));
+      ->check(CLI::IsMember(names));
   adding->add_option("--index", options->index,
                      "package index (PEP 503) to fetch from (default: HONE_INDEX, then https://pypi.org/simple)");
 }

@@ -151,6 +151,7 @@ class TimingLoop {
     const double begin = elapsed(), share = kControlShare * job_.timing_s;
     std::size_t pairs = kControlRounds / 2;            // of a half
     for (const int half : {0, 1}) {
+      if (job_.cancelled()) break;
       HONE_CHECK(fresh_data());
       if (half == 0) shuffle(order);
       else std::reverse(order.begin(), order.end());

@@ -152,7 +152,8 @@ Result<> run(const WorkloadJob& job, WorkloadOutcome& out) {
   }
 
   auto timing = time_workload(job, *session, checker);
-  out.facts["seconds"]["timing"] = now_s() - checked;
+  out.timing_s = now_s() - checked;
+  out.facts["seconds"]["timing"] = out.timing_s;
   out.report.gate_value = checker.worst_value();
   out.report.gate_limit = checker.worst_limit();
   if (!timing) return fail(timing.error());
@@ -208,7 +209,6 @@ Result<WorkloadOutcome> judge_once(const WorkloadJob& job) {
     out.ratio.reset();
     out.incumbent_ratio.reset();
   }
-  if (const auto seconds = out.facts["seconds"].find("timing"); seconds != out.facts["seconds"].end()) out.timing_s = *seconds;
   return out;
 }
 
@@ -222,6 +222,13 @@ Result<WorkloadOutcome> judge_workload(const WorkloadJob& job) {
   WorkloadJob again = job;
   again.seed = derive_seed(job.seed, "again");
   HONE_TRY(WorkloadOutcome second, judge_once(again));
+  // Ctrl-C or a fault of the machine takes nothing from what was measured.
+  if (second.report.error && exit_code_of(second.report.error->kind) >= 3) {
+    out.report.notes.push_back(fmt::format("measuring again ended early: {}", second.report.error->message));
+    out.statistics_s += second.statistics_s;
+    out.timing_s += second.timing_s;
+    return out;
+  }
   second.report.notes.insert(second.report.notes.begin(), "measured twice: at first " + why);
   second.facts["disturbed"] = std::move(out.facts);
   second.statistics_s += out.statistics_s;

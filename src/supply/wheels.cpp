@@ -39,7 +39,9 @@ const Toolkit& cuda_toolkit() {
         "d3fdbdd49fa53e2e4aacd3db8259d052bd2b049ececdcb69e92e083c6728e7ca"}},
       "nvidia/cu13/",
       "bin/nvcc",
-      std::uint64_t{420} << 20};
+      std::uint64_t{420} << 20,
+      "",
+      "HONE_CUDA"};
   return toolkit;
 }
 
@@ -50,13 +52,18 @@ const Toolkit& deepgemm_toolkit() {
     return Toolkit{std::string(package.name), std::string(package.version), std::string(package.licence),
                    fmt::format("https://pypi.org/project/{}/{}/", package.project, package.version),
                    {{std::string(package.project), std::string(package.file), 5061095, std::string(package.file_sha256)}},
-                   folder, folder + "deep_gemm/common/math.cuh", std::uint64_t{40} << 20, folder, place_of(package).filename().string()};
+                   folder, folder + "deep_gemm/common/math.cuh", std::uint64_t{40} << 20, folder, std::string(package.variable), place_of(package).filename().string()};
   }();
   return toolkit;
 }
 
+const std::vector<const Toolkit*>& toolkits() {
+  static const std::vector<const Toolkit*> all = {&cuda_toolkit(), &deepgemm_toolkit()};
+  return all;
+}
+
 const Toolkit* find_toolkit(std::string_view name) {
-  for (const Toolkit* each : {&cuda_toolkit(), &deepgemm_toolkit()})
+  for (const Toolkit* each : toolkits())
     if (each->name == name) return each;
   return nullptr;
 }

@@ -24,6 +24,7 @@ struct Toolkit {
   std::string proof;                   // a file that a whole toolkit has: "bin/nvcc"
   std::uint64_t unpacked_bytes = 0;    // about
   std::string below = {};              // where in the root what lies in `folder` goes: "deep_gemm/include/"
+  std::string variable = {};           // of the environment: another root that is used instead
   std::string root = {};               // its own folder among the toolchains; empty: its name
   std::uint64_t download_bytes() const;
   std::string root_name() const { return root.empty() ? name : root; }
@@ -33,8 +34,8 @@ struct Toolkit {
 const Toolkit& cuda_toolkit();
 // DeepGEMM's device headers, for baselines (toolchain/headers.h).
 const Toolkit& deepgemm_toolkit();
-// Both, by name; null for another name.
-const Toolkit* find_toolkit(std::string_view name);
+const std::vector<const Toolkit*>& toolkits();
+const Toolkit* find_toolkit(std::string_view name);    // null: there is none of that name
 
 }  // namespace hone
 

@@ -43,14 +43,18 @@ fs::path place_of(const HeaderPackage& package) {
   return data_dir() / "toolchains" / fmt::format("{}-{}", package.name, package.version);
 }
 
+std::optional<fs::path> named_place(const HeaderPackage& package) {
+  const char* named = std::getenv(std::string(package.variable).c_str());
+  return named != nullptr && *named != '\0' ? std::optional<fs::path>(named) : std::nullopt;
+}
+
 Result<fs::path> find_headers(const HeaderPackage& package) {
   std::error_code code;
-  const char* named = std::getenv(std::string(package.variable).c_str());
-  const bool elsewhere = named != nullptr && *named != '\0';
-  const fs::path include = (elsewhere ? fs::path(named) : place_of(package)) / package.include;
+  const std::optional<fs::path> named = named_place(package);
+  const fs::path include = named.value_or(place_of(package)) / package.include;
   if (holds(package, include)) return fs::canonical(include, code);
-  if (elsewhere)
-    return fail(make_error(ErrorKind::environment, "{} is {}, where {} does not hold {}", package.variable, named, package.include,
+  if (named)
+    return fail(make_error(ErrorKind::environment, "{} is {}, where {} does not hold {}", package.variable, named->string(), package.include,
                            fmt::join(package.folders, ", "))
                     .with_hint(fmt::format("name the folder in which the wheel {} was unpacked, or unset {}", package.file, package.variable)));
   return fail(make_error(ErrorKind::environment, "not installed, `hone toolchain add {}`", package.name)

@@ -3,6 +3,7 @@
 #ifndef HONE_TOOLCHAIN_HEADERS_H
 #define HONE_TOOLCHAIN_HEADERS_H
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,9 @@ const HeaderPackage* find_header_package(std::string_view name);
 // Where the unpacked wheel lies unless the package's variable names another place:
 // data_dir()/toolchains/deepgemm-0.2.5.
 fs::path place_of(const HeaderPackage& package);
+
+// The folder that the package's variable names; nullopt where it is unset or empty.
+std::optional<fs::path> named_place(const HeaderPackage& package);
 
 // The include directory. Kind environment: the package is not installed, or its variable names a folder without it.
 Result<fs::path> find_headers(const HeaderPackage& package);

@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(THREADS * ROWS) rmsnorm(const hone::bf16* x, c
       __syncthreads();
     } else {
       ptx::cluster_wait();
-      give_to_cluster<CLUSTER>(sum, &parts[rank * kWarps + warp], lane);
+      if (lane < CLUSTER) ptx::store_remote(&parts[rank * kWarps + warp], lane, sum);   // lane i to block i
       ptx::cluster_sync();
     }
     sum = sum_all<kWarps * CLUSTER>(parts, lane);

@@ -6,9 +6,11 @@ namespace {
 
 // Rows that a block's registers do not hold, when each begins at a multiple of 16 bytes.
 void plan_long(const hone::Problem& problem, hone::Plan& plan, std::int64_t m, std::int64_t n, std::int64_t vectors) {
-  const auto cluster = problem.param("LONG_CLUSTER"), most = problem.param("LONG_THREADS"), blocks = problem.param("LONG_BLOCKS");
+  constexpr std::int64_t cluster = 8;                         // blocks that share a row
+  const auto most = problem.param("LONG_THREADS"), blocks = problem.param("LONG_BLOCKS");
   const auto slice = hone::ceil_div(vectors, cluster), loads = hone::ceil_div(slice, most);
   const auto threads = 32 * hone::ceil_div(slice, 32 * loads);
+  if (loads > 16) throw hone::Unsupported("rows this long do not fit the registers of a cluster");
   auto module = plan.module("long_rows.cu", {{"THREADS", threads}, {"LOADS", loads}, {"CLUSTER", cluster}, {"BLOCKS", blocks}});
   const auto taken = plan.workspace("taken", 4, true);
   plan.launch(module, "rmsnorm_long", {std::min(hone::ceil_div(problem.workers * blocks, cluster), m) * cluster}, {threads})

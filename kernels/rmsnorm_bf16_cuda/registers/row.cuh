@@ -27,15 +27,6 @@ __device__ __forceinline__ float sum_warp(float value) {
   return value;
 }
 
-// Writes a warp's sum to its place in every block of the cluster: lane i to block i.
-template <int kBlocks>
-__device__ __forceinline__ void give_to_cluster(float sum, const float* place, int lane) {
-  if (lane >= kBlocks) return;
-  asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; st.shared::cluster.f32 [remote], %2; }" ::"r"(
-                   hone::ptx::shared_address(place)),
-               "r"(lane), "f"(sum) : "memory");
-}
-
 // The sum of `kParts` parts, in every lane.
 template <int kParts>
 __device__ __forceinline__ float sum_all(const float* parts, int lane) {
@@ -47,14 +38,5 @@ __device__ __forceinline__ float sum_all(const float* parts, int lane) {
 }
 
 __device__ __forceinline__ float factor_of(float sum, int n) { return 1.0f / sqrtf(sum / static_cast<float>(n) + 1e-6f); }
-
-// Writes a number to its place in every block of the cluster: lane i to block i.
-template <int kBlocks>
-__device__ __forceinline__ void tell_cluster(int number, const int* place, int lane) {
-  if (lane >= kBlocks) return;
-  asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; st.shared::cluster.s32 [remote], %2; }" ::"r"(
-                   hone::ptx::shared_address(place)),
-               "r"(lane), "r"(number) : "memory");
-}
 
 #endif

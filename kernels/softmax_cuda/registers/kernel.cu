@@ -50,7 +50,7 @@ __global__ void __launch_bounds__(THREADS * ROWS) softmax(const float* x, float*
       __syncthreads();
     } else {
       ptx::cluster_wait();
-      give_to_cluster<CLUSTER>(part, &parts[rank * kWarps + warp], lane);
+      if (lane < CLUSTER) ptx::store_remote(&parts[rank * kWarps + warp], lane, part.largest, part.sum);   // lane i to block i
       ptx::cluster_sync();
     }
     part = join_all<kWarps * CLUSTER>(parts, lane);

@@ -16,7 +16,7 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) softmax_long(const float* x, 
   __shared__ Part parts[2][kWarps * CLUSTER];
   __shared__ __align__(8) std::uint64_t arrival;
   __shared__ int first[2], later[2];
-  const int rank = CLUSTER > 1 ? static_cast<int>(ptx::cluster_rank()) : 0, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const int rank = static_cast<int>(ptx::cluster_rank()), warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   const bool taker = rank == 0 && warp == 0;   // a warp that takes rows for the cluster
   const std::uint32_t barrier = ptx::shared_address(&arrival);
   const int begin = rank * slice, count = min(slice, n / kVector - begin);   // vectors
@@ -33,8 +33,10 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) softmax_long(const float* x, 
   ptx::cluster_sync();   // every block has begun
   if (taker) {
     const int two = __shfl_sync(~0u, lane == 0 ? atomicAdd(taken, 2) : 0, 0);
-    tell_cluster<CLUSTER>(two, &first[0], lane);
-    tell_cluster<CLUSTER>(two + 1, &first[1], lane);
+    if (lane < CLUSTER) {
+      ptx::store_remote(&first[0], lane, two);
+      ptx::store_remote(&first[1], lane, two + 1);
+    }
   }
   ptx::cluster_sync();
   int row = first[0], next = first[1];
@@ -65,9 +67,12 @@ __global__ void __launch_bounds__(THREADS, BLOCKS) softmax_long(const float* x, 
       part.sum += (each.x + each.y) + (each.z + each.w);
     }
     part = join_warp(part);
-    // Who writes here again has passed the next row's barrier, and so have all who read here.
-    give_to_cluster<CLUSTER>(part, &parts[turn][rank * kWarps + warp], lane);
-    if (taker) tell_cluster<CLUSTER>(__shfl_sync(~0u, another, 0), &later[turn], lane);
+    // Lane i writes to block i of the cluster. Who writes here again has passed the next row's barrier, and so have all who read here.
+    if (lane < CLUSTER) ptx::store_remote(&parts[turn][rank * kWarps + warp], lane, part.largest, part.sum);
+    if (taker) {
+      const int its = __shfl_sync(~0u, another, 0);
+      if (lane < CLUSTER) ptx::store_remote(&later[turn], lane, its);
+    }
     ptx::cluster_sync();
     part = join_all<kWarps * CLUSTER>(parts[turn], lane);
 

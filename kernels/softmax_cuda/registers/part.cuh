@@ -25,15 +25,6 @@ __device__ __forceinline__ Part join_warp(Part part) {
   return part;
 }
 
-// Writes a warp's part to its place in `parts` of every block of the cluster: lane i to block i.
-template <int kBlocks>
-__device__ __forceinline__ void give_to_cluster(const Part& part, const Part* place, int lane) {
-  if (lane >= kBlocks) return;
-  asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; st.shared::cluster.v2.f32 [remote], {%2, %3}; }" ::"r"(
-                   hone::ptx::shared_address(place)),
-               "r"(lane), "f"(part.largest), "f"(part.sum) : "memory");
-}
-
 // Of all `kParts` parts, in every lane.
 template <int kParts>
 __device__ __forceinline__ Part join_all(const Part* parts, int lane) {
@@ -42,15 +33,6 @@ __device__ __forceinline__ Part join_all(const Part* parts, int lane) {
   for (int i = 0; i < (kParts + 31) / 32; ++i)
     if (i * 32 + lane < kParts) part = join(part, parts[i * 32 + lane]);
   return join_warp(part);
-}
-
-// Writes a number to its place in every block of the cluster: lane i to block i.
-template <int kBlocks>
-__device__ __forceinline__ void tell_cluster(int number, const int* place, int lane) {
-  if (lane >= kBlocks) return;
-  asm volatile("{ .reg .b32 remote; mapa.shared::cluster.u32 remote, %0, %1; st.shared::cluster.s32 [remote], %2; }" ::"r"(
-                   hone::ptx::shared_address(place)),
-               "r"(lane), "r"(number) : "memory");
 }
 
 #endif
