@@ -51,6 +51,7 @@ struct Executable {
   Plan plan;
   std::vector<LoadedModule> modules;          // by plan module
   std::vector<KernelEntry> entry;             // by plan step; an empty one for a memset
+  bool trusted = false;                       // the task's own, a baseline: it is measured, not suspected
 };
 // A native baseline: a trusted shared object with hone_baseline_* (include/hone/task.h).
 struct NativeBaseline {

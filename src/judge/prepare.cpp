@@ -16,6 +16,7 @@ Result<Program> link_program(const Candidate& candidate, const Plan& plan, const
   Executable out;
   out.name = candidate.name;
   out.plan = plan;
+  out.trusted = candidate.trusted;
   std::vector<const BuiltModule*> modules;
   for (const PlanModule& module : plan.modules) {
     const auto found = built.find({module.source, module.defines});

@@ -6,10 +6,13 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
+#include <random>
 #include <thread>
 
 #include "device/cpu/arena.h"
 #include "device/cpu/crew.h"
+#include "device/cpu/suspicion.h"
 #include "device/cpu/topology.h"
 #include "device/cpu/tripwire.h"
 #include "device/subject.h"
@@ -268,6 +271,26 @@ TEST(Tripwires, NothingToWatch) {
   EXPECT_TRUE(none.reveal());
   none.ended();
   EXPECT_TRUE(none.unchanged());
+}
+
+// Among `calls` calls of which `parts` of `of` are suspicious, whether and when there is a verdict.
+std::optional<int> verdict_after(int parts, int of, int calls) {
+  std::mt19937 random(7);
+  std::uniform_int_distribution<int> draw(0, of - 1);
+  Suspicion suspicion;
+  for (int i = 1; i <= calls; ++i) {
+    if (draw(random) >= parts) suspicion.lower();
+    else if (suspicion.raise()) return i;
+  }
+  return std::nullopt;
+}
+
+TEST(Suspicion, NeedsCallAfterCall) {
+  EXPECT_EQ(verdict_after(10, 10, 100), 6);
+  EXPECT_EQ(verdict_after(3, 10, 10'000), std::nullopt) << "a machine with other work was taken for a cheat";
+  const auto most = verdict_after(8, 10, 1000);
+  ASSERT_TRUE(most.has_value());
+  EXPECT_LE(*most, 100);
 }
 
 }  // namespace

@@ -186,6 +186,7 @@ Result<ProgramId> CpuSession::load(const Executable& program) {
   HONE_CHECK(check_program(program, spec_.workload));
   auto loaded = std::make_unique<Loaded>();
   loaded->labels.program = program.name;
+  loaded->trusted = program.trusted;
   nlohmann::json blob = {{"native", false}, {"buffers", add_buffers(*loaded, program.plan.workspaces)}};
   std::vector<fs::path> objects;
   for (std::size_t i = 0; i < program.modules.size(); ++i) {
@@ -418,11 +419,10 @@ void CpuSession::check_asleep(Loaded& loaded) {
         loaded, fmt::format("{} used {:.3f} ms of CPU time between two calls", loaded.labels.program, used * 1e3));
 }
 
-// Once, CPU time at the wrong moment can be the machine's doing (a virtual core taken away for a while);
-// it is charged for in any case. Three times near one another it is the program's.
+// CPU time at the wrong moment can be the machine's doing; it is charged for in any case. No amount of it says that a
+// trusted baseline cheats.
 std::optional<Error> CpuSession::suspect(Loaded& loaded, std::string reason) {
-  loaded.suspicions += 10;
-  if (loaded.suspicions <= 20) return std::nullopt;
+  if (loaded.trusted || !loaded.suspicion.raise()) return std::nullopt;
   return late(std::move(reason));
 }
 
@@ -486,7 +486,7 @@ std::optional<Error> CpuSession::ring(Loaded& loaded, CallResult& result, std::o
     return suspect(loaded, fmt::format("{} works outside the span from the start to the reported end of its launches, "
                                        "with {:.3f} ms of CPU time the last time",
                                        loaded.labels.program, result.extra_cpu_s * 1e3));
-  loaded.suspicions = std::max(0, loaded.suspicions - 1);
+  loaded.suspicion.lower();
   return std::nullopt;
 }
 

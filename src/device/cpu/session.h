@@ -10,6 +10,7 @@
 
 #include "device/cpu/arena.h"
 #include "device/cpu/runner.h"
+#include "device/cpu/suspicion.h"
 #include "device/cpu/tripwire.h"
 #include "device/device.h"
 
@@ -85,7 +86,8 @@ class CpuSession final : public Session {
     std::uint32_t slot = 0, calls = 0;
     double idle_cpu_s = 0;               // its CPU clock when it was last seen asleep
     double owed_s = 0;                   // CPU time used between calls, charged to the next one
-    int suspicions = 0;                  // by recent calls that used CPU time outside their timed span
+    bool trusted = false;                // a task's own program
+    Suspicion suspicion;                 // of CPU time outside the timed span
   };
 
   CpuSession(std::shared_ptr<Machine> machine, SessionSpec spec)
