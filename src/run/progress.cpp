@@ -44,8 +44,10 @@ RunProgress progress_of(const std::vector<LedgerRow>& rows) {
       if (const auto open = progress.open_starts.find(start_key(row.data)); open != progress.open_starts.end() && --open->second <= 0)
         progress.open_starts.erase(open);
     } else if (row.kind == "evaluation" || row.kind == "remeasure") {
-      Recorded recorded{row.seq, row.time, text_of(row.data, "by"), 0, row.elapsed_s, row.data.get<Experiment>()};
+      Recorded recorded{row.seq, row.time, text_of(row.data, "by"), 0, false, row.elapsed_s, row.data.get<Experiment>()};
       if (const auto turn = row.data.find("turn"); turn != row.data.end() && turn->is_number_integer()) recorded.turn = turn->get<int>();
+      recorded.full = row.kind == "remeasure" || recorded.by == "bench" ||
+                      (row.data.contains("full") && row.data["full"].is_boolean() && row.data["full"].get<bool>());
       progress.open_starts.erase((row.kind == "remeasure" ? "remeasure:" : "search:") + recorded.experiment.sha256);
       auto& list = row.kind == "remeasure" ? progress.remeasures : recorded.by == "bench" ? progress.benches : progress.evaluations;
       list.push_back(std::move(recorded));

@@ -18,6 +18,7 @@ struct Recorded {
   std::int64_t row = 0;                          // the ledger row that says so
   std::string time, by;                          // tuner, bench, or an agent's role
   int turn = 0;                                  // 0: of none
+  bool full = false;                             // no quick look: it may retain and reach a target
   double elapsed_s = 0;
   Experiment experiment;
 };

@@ -140,9 +140,17 @@ std::string spent_text(const RunProgress& progress) {
   std::string text = limit ? fmt::format("evaluations {}/{}", used, *limit) : fmt::format("evaluations {}", used);
   text += ", " + format_duration(progress.elapsed_s);
   if (const auto seconds = progress.budget.seconds()) text += "/" + format_duration(*seconds);
-  // The tuner spends none of these.
-  for (const char* key : {"turns", "tokens", "cost"})
-    if (const auto amount = progress.budget.limit(key)) text += fmt::format(", {} 0/{}", key, *amount);
+  const Turns& turns = progress.turns;
+  const auto part = [&](const char* key, const std::string& amount, bool shown, int unknown) {
+    const auto limit_of_it = progress.budget.limit(key);
+    if (!limit_of_it && !shown) return;
+    text += fmt::format(", {} {}", key, amount);
+    if (limit_of_it) text += fmt::format("/{}", *limit_of_it);
+    if (unknown > 0) text += fmt::format(" (unknown for {} turn{})", unknown, unknown == 1 ? "" : "s");
+  };
+  part("turns", std::to_string(turns.counted()), !turns.all.empty(), 0);
+  part("tokens", std::to_string(turns.tokens()), turns.tokens() > 0, turns.unknown_tokens());
+  part("cost", fmt::format("{:.4g}", turns.cost()), turns.cost() > 0, turns.unknown_cost());
   return text;
 }
 
@@ -210,6 +218,9 @@ std::string status_text(const Summary& summary) {
   for (std::size_t i = all.size() - std::min(all.size(), kLastRows); i < all.size(); ++i)
     text += fmt::format("  row {:<4} {:<9} {} ({}): {}\n", all[i].recorded->row, all[i].kind, all[i].recorded->experiment.candidate,
                         params_text(all[i].recorded->experiment.params), verdict_text(all[i].recorded->experiment));
+  const std::vector<Said>& restored = progress.turns.restored;
+  for (std::size_t i = restored.size() - std::min(restored.size(), kShownFaults); i < restored.size(); ++i)
+    text += fmt::format("restored  {}: {} (row {})\n", restored[i].by, restored[i].text, restored[i].row);
   for (const std::string& note : progress.notes) text += fmt::format("note      {}\n", note);
   const std::vector<Error>& faults = summary.ledger.faults;
   for (std::size_t i = 0; i < std::min(faults.size(), kShownFaults); ++i) text += to_text(faults[i]) + "\n";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 namespace hone {
 namespace {
@@ -31,9 +32,9 @@ json or_null(const std::optional<T>& value) {
 
 // How many turns at the end, of those that count, answer to `holds`.
 template <class Holds>
-int run_length(const std::vector<TurnRecord>& turns, Holds holds) {
+int run_length(const Turns& turns, Holds holds) {
   int length = 0;
-  for (auto each = turns.rbegin(); each != turns.rend(); ++each) {
+  for (auto each = turns.all.rbegin(); each != turns.all.rend() && each->started_row > turns.since_row; ++each) {
     if (!each->counted) continue;
     if (!holds(*each)) break;
     ++length;
@@ -89,15 +90,15 @@ int Turns::unknown_cost() const {
 }
 
 int Turns::failed_in_a_row() const {
-  return run_length(all, [](const TurnRecord& each) { return each.failed; });
+  return run_length(*this, [](const TurnRecord& each) { return each.failed; });
 }
 
 int Turns::without_improvement() const {
-  return run_length(all, [](const TurnRecord& each) { return !each.improved; });
+  return run_length(*this, [](const TurnRecord& each) { return !each.improved; });
 }
 
 int Turns::without_experiment() const {
-  return run_length(all, [](const TurnRecord& each) { return each.experiments == 0; });
+  return run_length(*this, [](const TurnRecord& each) { return each.experiments == 0; });
 }
 
 std::vector<Said> Turns::waiting_steers() const {
@@ -113,6 +114,7 @@ std::vector<Said> Turns::waiting_steers() const {
 Turns turns_of(const std::vector<LedgerRow>& rows) {
   Turns turns;
   double best = 0;
+  bool ended = true;
   const auto current = [&]() -> TurnRecord* { return turns.open() ? &turns.all.back() : nullptr; };
   for (const LedgerRow& row : rows) {
     const json& data = row.data;
@@ -154,8 +156,14 @@ Turns turns_of(const std::vector<LedgerRow>& rows) {
       turns.restored.push_back({row.seq, row.time, text_of(data, "path"), text_of(data, "what")});
     } else if (row.kind == "paused") {
       turns.paused = true;
-    } else if (row.kind == "unpaused" || row.kind == "run_started" || row.kind == "run_ended") {
+    } else if (row.kind == "unpaused") {
       turns.paused = false;
+    } else if (row.kind == "run_started") {
+      turns.paused = false;
+      if (std::exchange(ended, false)) turns.since_row = row.seq;
+    } else if (row.kind == "run_ended") {
+      turns.paused = false;
+      ended = true;
     }
   }
   return turns;

@@ -47,6 +47,7 @@ struct Turns {
   std::vector<TurnRecord> all;
   std::vector<Said> steers, findings, restored;
   bool paused = false;
+  std::int64_t since_row = 0;            // run_started of the first session after the last end
 
   int counted() const;
   bool open() const { return !all.empty() && all.back().ended_row == 0; }
@@ -55,8 +56,10 @@ struct Turns {
   double cost() const;
   int unknown_tokens() const;
   int unknown_cost() const;
-  int failed_in_a_row() const;           // counted turns at the end that failed
-  int without_improvement() const;       // counted turns at the end in which nothing faster was retained
+  // Counted turns at the end that failed; in which nothing faster was retained; in which nothing was judged. They begin
+  // anew when a run that had ended is resumed.
+  int failed_in_a_row() const;
+  int without_improvement() const;
   int without_experiment() const;
   std::vector<Said> waiting_steers() const;   // that no counted or open turn was given
 };
