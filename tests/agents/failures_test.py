@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""What each driver reports when the model service, or the program, fails: the rows of the failure table that end within a minute.
+
+The programs are told to try once more instead of ten or thirty times (turns.py), so that a row takes seconds.
+"""
+import unittest
+
+import model_server
+from model_server import Say, Script, shell
+import turns
+
+SLEEP = "sleep 471"                       # found in the list of processes when it is left running
+STEPS = [shell("echo step-one"), Say("All is well.")]
+
+
+class Row:
+    """end and reason: what is expected of claude, of codex; a tuple of ends means any of them. few: most requests there may be."""
+
+    def __init__(self, name, claude, codex, script=None, few=12, **options):
+        self.name, self.expected, self.script, self.few, self.options = name, {"claude": claude, "codex": codex}, script, few, options
+
+
+def fault(name):
+    return Script(STEPS, name)
+
+
+def steps(*given):
+    return Script(list(given))
+
+
+FINE, SILENT = ("finished", ""), ("silent", r"no output|silen")
+ROWS = [
+    Row("refused-401", ("failed", "401"), ("failed", "401|invalid x-api-key"), fault("401")),
+    Row("forbidden-403", ("failed", "403"), ("failed", "403|may not use"), fault("403")),
+    Row("too-long-400", ("failed", "too long|400"), ("failed", "too long|400"), fault("400")),
+    Row("no-model-404", ("failed", "404|model"), ("failed", "404|model"), fault("404")),
+    Row("busy-429", ("failed", "429|slow down|[Rr]ate"), ("failed", "429|slow down|[Rr]ate|retry"), fault("429")),
+    Row("busy-429-once", FINE, FINE, fault("429-once")),
+    Row("quota", ("failed", "429|quota"), ("failed", "[Qq]uota"), fault("quota")),
+    Row("broken-500", ("failed", "500|internal"), ("failed", "500|internal|demand"), fault("500")),
+    Row("broken-500-twice", ("failed", "500|internal"), FINE, fault("500-twice")),   # claude is allowed one more try here
+    Row("broken-503", ("failed", "503|unavailable"), ("failed", "503|unavailable|demand"), fault("503")),
+    Row("overloaded-529", ("failed", "529|[Oo]verloaded"), ("failed", "529|[Oo]verloaded|demand"), fault("529")),
+    Row("stream-cut", ("failed", "."), ("failed", "stream|closed"), fault("cut")),
+    Row("stream-cut-once", FINE, FINE, fault("cut-once")),
+    Row("broken-json", ("failed", "malformed|empty|JSON"), ("failed", "stream|closed"), fault("broken")),
+    Row("html", ("failed", "malformed|empty|HTML|JSON"), ("failed", "stream|closed|."), fault("html")),
+    Row("port-closed", ("failed", "[Cc]onnect"), SILENT, fault("500"), few=0, port="closed", silence=6, wall=45),
+    Row("mute", SILENT, SILENT, fault("mute"), silence=5),
+    Row("silent-after-headers", SILENT, SILENT, fault("silent"), silence=5),
+    Row("pings", SILENT, SILENT, fault("pings"), silence=5),
+    Row("overtime", ("overtime", "."), ("overtime", "."), steps(shell(SLEEP + "1"), Say("Slept.")), mark=SLEEP + "1", wall=5),
+    Row("cancel-model-silent", ("cancelled", "."), ("cancelled", "."), fault("mute"), cancel_after=3),
+    Row("cancel-tool-running", ("cancelled", "."), ("cancelled", "."), steps(shell(SLEEP + "2"), Say("Slept.")), mark=SLEEP + "2", cancel_on="tool_call",
+        cancel_after=1),
+    Row("killed-tool-running", ("failed", "signal|SIGKILL|killed|137"), ("failed", "signal|SIGKILL|killed|137"), "kill", mark=SLEEP + "3"),
+    Row("flood", ("flooded", "."), ("flooded", "."), steps(shell("head -c 400000 /dev/zero | tr '\\0' x"), Say("Seen.")), output=20000),
+    Row("tool-fails", FINE, FINE, steps(shell("exit 3"), Say("It failed."))),
+]
+# The tool ends the program that runs it, found by name in its own ancestry, and a child outlives both.
+KILL = """sleep 4713 & pid=$PPID
+while [ "$pid" -gt 1 ]; do case "$(readlink /proc/$pid/exe)" in */claude|*/codex) kill -9 $pid; break;; esac
+pid=$(sed -n 's/^PPid:[[:space:]]*//p' /proc/$pid/status); done; sleep 30"""
+REPORTS, LACK = {}, {}
+
+
+def prepare(have, lack):
+    LACK.update(lack)
+    scripts = {row.name: steps(shell(KILL), Say("Not reached.")) if row.script == "kill" else row.script for row in ROWS}
+    server = model_server.Server(scripts)
+    closed = model_server.closed_port()
+    cases = {}
+    for row in ROWS:
+        options = dict(row.options)
+        if options.get("port") == "closed":
+            options["port"] = closed
+        for name, path in have.items():
+            cases[f"{name} {row.name}"] = lambda row=row, name=name, path=path, options=options: turns.drive(
+                server, row.name, f"{name}-{row.name}", name, path, **options)
+    REPORTS.update(turns.run_all(cases, workers=4))
+    server.stop()
+
+
+class Failures(unittest.TestCase):
+    def check(self, row, program):
+        if program in LACK:
+            self.skipTest(f"{program}: {LACK[program]}")
+        report = REPORTS[f"{program} {row.name}"]
+        if isinstance(report, Exception):
+            raise report
+        end, reason = row.expected[program]
+        self.assertEqual(report.end, end, report)
+        self.assertTrue(report.reason, report)
+        self.assertRegex(report.reason, reason, report)
+        self.assertNotIn("\n", report.reason, "a reason is one line")
+        self.assertLessEqual(len(report.requests), row.few, report)
+        self.assertEqual(report.marks, [], "something was left running")
+        if end == "finished":
+            self.assertEqual(report.result["exit_code"], 0, report)
+
+
+for each in ROWS:
+    for program in ("claude", "codex"):
+        setattr(Failures, f"test_{program}_{each.name.replace('-', '_')}", lambda self, row=each, program=program: self.check(row, program))
+
+
+if __name__ == "__main__":
+    turns.main(("claude", "codex"), __name__, prepare)
