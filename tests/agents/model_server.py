@@ -25,8 +25,8 @@ class Say:
 class Call:
     """A tool call: `shell` command, `write` path and text, or `mcp` tool and arguments."""
 
-    def __init__(self, tool, **arguments):
-        self.tool, self.arguments = tool, arguments
+    def __init__(self, kind, **arguments):
+        self.kind, self.arguments = kind, arguments
 
 
 def shell(command):

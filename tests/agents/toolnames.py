@@ -44,9 +44,9 @@ def run(command, request):
 
 def translate(step, request):
     what = step.arguments
-    if step.tool == "shell":
+    if step.kind == "shell":
         return run(what["command"], request)
-    if step.tool == "write":
+    if step.kind == "write":
         name = pick(WRITERS, request.tools)
         if name:
             return use(name, request, [(("file_path", "path", "filename"), what["path"]), (("content", "text", "contents"), what["text"])])
@@ -63,6 +63,6 @@ def mcp_call(tool, arguments, request):
     if "ToolSearch" in request.tools:                # claude defers MCP tools: the name alone may be called
         return ToolUse(f"mcp__hone__{tool}", arguments)
     if "run_typescript" in request.tools:            # vibe: MCP tools are functions of a script
-        code = f"const answer = await tools.mcp_hone.{tool}({json.dumps(arguments)});\nconsole.log(JSON.stringify(answer));"
+        code = f"async function main() {{ return await tools.mcp_hone.{tool}({json.dumps(arguments)}); }}"
         return use("run_typescript", request, [(("code", "script", "source"), code)])
     raise KeyError(f"no MCP tool {tool} among {sorted(request.tools)}")
