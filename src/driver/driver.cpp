@@ -1,42 +1,33 @@
-// Placeholder until the room's own drivers are merged: `command:` only, without any of their guards.
 #include "driver/driver.h"
 
-#include <cstdlib>
-#include <sstream>
-
-#include "base/clock.h"
-#include "base/process.h"
+#include "base/text.h"
+#include "driver/program.h"
 
 namespace hone {
 namespace {
 
-class CommandDriver : public Driver {
- public:
-  explicit CommandDriver(std::vector<std::string> argv) : argv_(std::move(argv)) {}
-  Result<TurnResult> run(const Turn& turn) override {
-    ProcessSpec spec;
-    spec.argv = argv_;
-    spec.env = {"HOME=" + turn.cwd.string(), "LC_ALL=C.UTF-8"};
-    spec.env.insert(spec.env.end(), turn.env.begin(), turn.env.end());
-    spec.cwd = turn.cwd.string();
-    spec.stdin_text = turn.prompt;
-    spec.timeout_s = turn.limits.wall_s;
-    spec.cancel = turn.cancel;
-    if (turn.on_event) turn.on_event({EventKind::started, 0, {}, {}, {}});
-    HONE_TRY(const ProcessOutcome outcome, run_process(spec));
-    (void)write_file_atomic(turn.log, outcome.out + outcome.err);
-    TurnResult result;
-    result.end = outcome.cancelled ? TurnEnd::cancelled : outcome.timed_out ? TurnEnd::overtime : outcome.ok() ? TurnEnd::finished : TurnEnd::failed;
-    result.reason = fmt::format("exit {}", outcome.exit_code);
-    result.exit_code = outcome.exit_code;
-    result.wall_s = outcome.wall_s;
-    result.last_text = outcome.out.substr(0, 1000);
-    return result;
-  }
-
- private:
-  std::vector<std::string> argv_;
+struct Kind {
+  std::string_view name;
+  bool takes_program;                    // after a colon; else a model after a slash
+  std::unique_ptr<Driver> (*make)(const AgentSpec& spec);
 };
+constexpr Kind kKinds[] = {
+    {"claude", false, make_claude_driver},
+    {"codex", false, make_codex_driver},
+    {"command", true, make_command_driver},
+    {"acp", true, make_acp_driver},
+};
+
+const Kind* find_kind(std::string_view name) {
+  for (const Kind& each : kKinds)
+    if (each.name == name) return &each;
+  return nullptr;
+}
+
+bool plain(std::string_view word) {
+  return !word.empty() && word.front() != '-' &&
+         std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isalnum(c) != 0 || std::string_view("-_./@[]").find(static_cast<char>(c)) != std::string_view::npos; });
+}
 
 }  // namespace
 
@@ -51,20 +42,47 @@ std::string_view name_of(TurnEnd end) {
 }
 
 Result<AgentSpec> parse_agent_spec(std::string_view text) {
-  if (!text.starts_with("command:")) return fail(make_error(ErrorKind::usage, "agent {} is not known", text).with_hint("command:PATH"));
+  const auto bad = [&](std::string_view what, std::string hint) {
+    return fail(make_error(ErrorKind::usage, "agent {}: {}", text.substr(0, std::min(text.size(), text.find(' '))), what).with_hint(std::move(hint)));
+  };
+  const std::string_view name = text.substr(0, text.find_first_of(":/"));
+  const Kind* kind = find_kind(name);
+  if (kind == nullptr) {
+    const std::string near = nearest(name, {"claude", "codex", "command", "acp", "tuner"});
+    return bad("is of no known kind", near.empty() ? "claude/MODEL:EFFORT, codex/MODEL:EFFORT, command:PATH, acp:PATH, tuner[:STRATEGY]" : "did you mean " + near + "?");
+  }
   AgentSpec spec;
-  spec.kind = "command";
+  spec.kind = name;
   spec.text = text;
-  spec.program = text.substr(8);
-  spec.name = "command:" + fs::path(spec.program.substr(0, spec.program.find(' '))).filename().string();
+  std::string_view rest = text.substr(name.size());
+  if (kind->takes_program) {
+    if (!rest.starts_with(':')) return bad("names no program", fmt::format("{}:/path/to/program", name));
+    spec.program = rest.substr(1);
+    const auto words = words_of(spec.program);
+    if (words.empty() || words[0].empty()) return bad("names no program", fmt::format("{}:/path/to/program", name));
+    // Arguments may hold secrets; the program's own name does not.
+    spec.name = spec.kind + ":" + fs::path(words[0]).filename().string();
+    return spec;
+  }
+  if (rest.starts_with('/')) {
+    rest.remove_prefix(1);
+    const std::size_t colon = rest.rfind(':');
+    spec.model = rest.substr(0, colon);
+    rest = colon == std::string_view::npos ? std::string_view() : rest.substr(colon);
+    if (!plain(spec.model)) return bad("that is no name of a model", fmt::format("{}/MODEL:EFFORT", name));
+  }
+  if (rest.starts_with(':')) {
+    spec.effort = rest.substr(1);
+    if (!plain(spec.effort)) return bad("that is no effort", fmt::format("{}/MODEL:high", name));
+  }
+  spec.name = spec.text;
   return spec;
 }
 
 Result<std::unique_ptr<Driver>> make_driver(const AgentSpec& spec) {
-  std::istringstream words(spec.program);
-  std::vector<std::string> argv;
-  for (std::string word; words >> word;) argv.push_back(word);
-  return std::unique_ptr<Driver>(std::make_unique<CommandDriver>(std::move(argv)));
+  const Kind* kind = find_kind(spec.kind);
+  if (kind == nullptr) return fail(make_error(ErrorKind::usage, "{} is no driver", spec.kind).with_hint("claude, codex, command, acp"));
+  return kind->make(spec);
 }
 
 }  // namespace hone
