@@ -51,8 +51,12 @@ struct Verb {
   X(init, "make a run directory", "hone init --task grouped_gemm_f32 --name first")                       \
   X(run, "let agents make kernels faster", "hone run --agent tuner --budget evaluations=60,time=120s")    \
   X(status, "what a run has reached and what it has left", "hone status --run runs/first")                \
+  X(watch, "a run as it goes on: best so far, experiments, frontier, agents", "hone watch --run runs/first") \
+  X(steer, "tell the next turn's agent something", "hone steer \"try wider tiles for the long rows\"")   \
+  X(pause, "no further turn begins", "hone pause --run runs/first")                                       \
+  X(stop, "end the agents' work; what is finished is kept", "hone stop --run runs/first")                 \
   X(frontier, "retained candidates of a run", "hone frontier list --run runs/first")                      \
-  X(report, "a run's experiments as Markdown or JSON", "hone report --run runs/first")                    \
+  X(report, "a run's experiments as Markdown, HTML or JSON", "hone report --run runs/first")                    \
   X(compile, "plan and compile a candidate for every workload, without running it", "hone compile kernels/softmax_f32/pipelined") \
   X(inspect, "what a candidate's kernels are made of: resources, instructions, source lines", "hone inspect kernels/softmax_f32/pipelined --lines") \
   X(serve, "an evaluation service: judges for others on this machine's devices", "hone serve --device cpu --port 8000") \

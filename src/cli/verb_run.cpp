@@ -5,6 +5,7 @@
 #include "agent/strategy.h"
 #include "agent/tuner.h"
 #include "base/text.h"
+#include "cli/person.h"
 #include "cli/remote.h"
 #include "flow/flow.h"
 #include "run/launcher.h"
@@ -164,19 +165,6 @@ std::vector<std::string> texts_of(const std::optional<LedgerRow>& row, const cha
   return out;
 }
 
-// Values come from this process's environment, never from the command line, where every user of the machine sees them.
-Result<std::vector<std::string>> passed_on(const std::vector<std::string>& names) {
-  std::vector<std::string> env;
-  for (const std::string& name : names) {
-    if (name.find('=') != std::string::npos)
-      return fail(make_error(ErrorKind::usage, "--pass-env takes a name, not a value").with_hint("set the variable for `hone run` and give its name alone"));
-    const char* value = std::getenv(name.c_str());
-    if (value == nullptr) return fail(make_error(ErrorKind::usage, "{} is not set", name).with_hint("set it, or leave --pass-env out"));
-    env.push_back(name + "=" + value);
-  }
-  return env;
-}
-
 Result<FlowOptions> flow_options(const Global& global, const Run& run, const Options& options, const Opened& opened, const std::string& flow) {
   const RunProgress& before = opened.before;
   FlowOptions plan;
@@ -254,6 +242,8 @@ Result<int> run_verb(const Global& global, const Options& options) {
   HONE_TRY(const std::string flow, flow_of(opened->before, options));
   const std::string again = "hone run --resume --run " + shell_word(run.root.string());
   if (flow != "tuner") {
+    if (!options.candidates.empty())
+      return fail(make_error(ErrorKind::usage, "--candidate belongs to the flow tuner").with_hint("in other flows a tuner takes every candidate in scratch that has parameters"));
     HONE_TRY(const FlowOptions plan, flow_options(global, run, options, *opened, flow));
     HONE_TRY(const FlowEnd end, run_flow(run, std::move(opened->ledger), plan, *opened->evaluator));
     end_progress();
