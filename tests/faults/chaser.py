@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""An agent program without a model: in each turn it judges two candidates whose source depends on the turn alone, so that
-a turn that is taken again brings the same bytes.
+"""An agent program without a model: in each turn it judges candidates whose source depends on the turn alone, so that a
+turn that is taken again brings the same bytes.
 
-  chaser.py ROLE    the prompt on standard input, the run's worktree as working directory
+  chaser.py ROLE [CANDIDATES]    the prompt on standard input, the run's worktree as working directory
 """
 import os
 import pathlib
@@ -25,9 +25,9 @@ void twice(const hone::Block&, const float* x, float* y, std::int64_t n) {
 """
 
 role, prompt, turn = sys.argv[1], sys.stdin.read(), os.environ["HONE_TURN"]
-if f"you are {role}" not in prompt or f"# Turn {turn} of" not in prompt:
+if role != "agent" and f"you are {role}" not in prompt or f"# Turn {turn} of" not in prompt:
     sys.exit(f"this is not the brief of turn {turn} for {role}:\n{prompt[:300]}")
-for number in (1, 2):
+for number in range(1, 1 + (int(sys.argv[2]) if len(sys.argv) > 2 else 2)):
     name = f"t{turn}-{role}-{number}"
     folder = pathlib.Path("candidates/scale/scratch") / name
     folder.mkdir(parents=True, exist_ok=True)
