@@ -64,7 +64,7 @@ class Search {
   // A full measurement's share of the time, and what the search leaves for two of them.
   double remeasure_s() const {
     const auto total = options_.budget.seconds();
-    return total ? std::clamp(*total * 0.2, 0.5, kRemeasureSeconds) : kRemeasureSeconds;
+    return total ? std::clamp(*total * options_.confirm_share, 0.5, kRemeasureSeconds) : kRemeasureSeconds;
   }
   bool search_time_is_over() const {
     const auto total = options_.budget.seconds();

@@ -16,6 +16,7 @@ using nlohmann::json;
 
 constexpr double kEvery = 0.05, kLookEvery = 0.25, kWriteEvery = 1;
 constexpr std::size_t kLogs = 16;        // raw outputs kept
+constexpr double kConfirmShare = 0.04;   // a tuner's turn confirms its winner, and there are many turns
 
 // Ends that are no end of the turn's work: the same agent takes it again.
 bool taken_again(const std::string& cause) { return cause == "cancelled" || cause == "stopped" || cause == "paused"; }
@@ -121,6 +122,7 @@ Result<TurnOutcome> tuner_turn(Books& books, Desk& desk, Live& live, const FlowO
   tuner.cancel = &watchman.cut();
   tuner.by = setup.agent.role;
   tuner.turn = setup.turn;
+  tuner.confirm_share = kConfirmShare;
   tuner.progress = [&](const std::string& line) {
     const AgentEvent event{EventKind::text, now_s() - start, line, {}, {}};
     live.event(event);
