@@ -49,6 +49,7 @@ Result<std::map<std::string, std::string>> worktree_files(const Task& task) {
   for (const auto& [path, bytes] : task.files) files["task/" + path] = bytes;
   HONE_CHECK(put_tree(files, "include/hone/", share / "include/hone"));
   HONE_TRY(files["docs/candidate.md"], read_file(share / "docs/candidate.md"));
+  HONE_CHECK(put_tree(files, "docs/skills/", share / "prompts/skills"));
   HONE_CHECK(put_tree(files, "candidates/" + task.name + "/scratch/", share / "kernels" / task.name));
   HONE_CHECK(apply_leak_bans(task, files));
   return files;
