@@ -1,8 +1,8 @@
 #include "run/worktree.h"
 
-#include <algorithm>
-
 #include <fnmatch.h>
+
+#include <algorithm>
 
 namespace hone {
 namespace {
