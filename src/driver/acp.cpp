@@ -279,6 +279,7 @@ class AcpDriver : public Driver {
 
 }  // namespace
 
+std::unique_ptr<Dialect> make_acp_dialect(const Turn& turn) { return std::make_unique<AcpDialect>(turn, std::vector<McpServer>{}); }
 std::unique_ptr<Driver> make_acp_driver(const AgentSpec& spec) { return std::make_unique<AcpDriver>(spec); }
 
 }  // namespace hone
