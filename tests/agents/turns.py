@@ -76,7 +76,7 @@ def drive(server, script, run, program, path, prompt="Do the task.", spec=None, 
         home.link(program, path)
         command = [DRIVE, spec or home.spec(program, path), "--cwd", str(home.work), "--log", str(home.path / "agent.log"), "--wall", str(options.pop("wall", 50))]
         for name, value in options.items():
-            command += ["--" + name.replace("_", "-"), str(value)]
+            command += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
         for name in home.names:
             command += ["--pass", name]
         if kill:
