@@ -84,8 +84,10 @@ class AcpDialect : public Dialect {
       }
       json servers = json::array();
       for (const McpServer& each : servers_) {
+        auto variables = own_variables(turn_);
+        for (const auto& [name, value] : each.env) variables[name] = value;
         json env = json::array();
-        for (const auto& [name, value] : each.env) env.push_back({{"name", name}, {"value", value}});
+        for (const auto& [name, value] : variables) env.push_back({{"name", name}, {"value", value}});
         servers.push_back({{"name", each.name}, {"command", each.command}, {"args", each.args}, {"env", std::move(env)}});
       }
       asked_ = kNew;
