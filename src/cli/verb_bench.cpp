@@ -73,12 +73,14 @@ Result<std::optional<int>> bench_by_launcher(const Global& global, const Run& ru
 
 Result<int> bench(const Global& global, const Options& options) {
   HONE_TRY(JudgeRequest request, request_of(options));
-  HONE_TRY(const Subject subject, find_subject(options.candidate, options.task, options.run));
-  const auto& [run, task, in_run] = subject;
-  if (in_run) {
-    HONE_TRY(const auto done, bench_by_launcher(global, *run, request, options));
+  // First of all, and without the task: an agent's program may not see all of it.
+  HONE_TRY(const auto here, run_of(options.run));
+  if (here && (options.task.empty() || options.task == here->manifest.task)) {
+    HONE_TRY(const auto done, bench_by_launcher(global, *here, request, options));
     if (done) return *done;
   }
+  HONE_TRY(const Subject subject, find_subject(options.candidate, options.task, options.run));
+  const auto& [run, task, in_run] = subject;
   if (options.candidate != "baseline") {
     HONE_TRY(request.candidate, load_candidate_of(subject, options.candidate));
     if (in_run) {

@@ -197,6 +197,9 @@ Result<FlowOptions> flow_options(const Global& global, const Run& run, const Opt
   if (options.slice) plan.slice = *options.slice;
   HONE_TRY(plan.env, passed_on(options.pass_env));
   plan.confined = options.confined;
+  if (options.confined) {
+    HONE_TRY(plan.hidden, hidden_from_agents(run, opened.task));
+  }
   plan.workloads = static_cast<int>(opened.task.workloads.size());
   HONE_TRY(plan.shown, worktree_files(opened.task));
   plan.cancel = &interrupted();

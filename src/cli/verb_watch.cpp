@@ -47,6 +47,7 @@ Result<int> observe_run(const Global& global, const Run& run, const Options& opt
   HONE_TRY(const std::unique_ptr<Driver> driver, make_driver(spec));
   ObserverOptions with;
   with.confined = global.sandbox == "on";
+  with.all_said = spec.kind == "command";
   with.cancel = &interrupted();
   HONE_TRY(with.env, passed_on(options.pass_env));
   for (;;) {

@@ -9,6 +9,7 @@
 #include "flow/brief.h"
 #include "flow/listener.h"
 #include "flow/turn.h"
+#include "run/worktree.h"
 
 namespace hone {
 namespace {
@@ -239,6 +240,19 @@ Result<std::vector<FlowAgent>> parse_flow_agents(const std::string& flow, const 
     parsed.push_back(std::move(agent));
   }
   return parsed;
+}
+
+Result<std::vector<fs::path>> hidden_from_agents(const Run& run, const Task& task) {
+  HONE_TRY(std::vector<fs::path> hidden, banned_files(task));
+  std::error_code code;
+  for (const fs::path& folder : {run.root.parent_path(), data_dir() / "runs"})
+    for (const fs::directory_entry& each : fs::directory_iterator(folder, code)) {
+      const fs::path sibling = fs::weakly_canonical(each.path(), code);
+      if (sibling != run.root && fs::is_regular_file(sibling / "manifest.json", code)) hidden.push_back(sibling);
+    }
+  std::sort(hidden.begin(), hidden.end());
+  hidden.erase(std::unique(hidden.begin(), hidden.end()), hidden.end());
+  return hidden;
 }
 
 Result<FlowEnd> run_flow(const Run& run, Ledger ledger, const FlowOptions& options, Evaluator& evaluator) {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/evaluator.h"
+#include "contract/task.h"
 #include "driver/driver.h"
 #include "flow/limits.h"
 #include "flow/trace.h"
@@ -44,12 +45,16 @@ struct FlowOptions {
   TraceLimits trace;
   std::vector<std::string> env;          // NAME=value, passed on by allow-list
   bool confined = false;
+  std::vector<fs::path> hidden;          // with `confined`: what the programs do not see (hidden_from_agents)
   int workloads = 0;                     // of the task
   std::map<std::string, std::string> shown;   // files of the worktree that are not the agents' (run/worktree.h)
   const std::atomic<bool>* cancel = nullptr;
   std::function<void(const std::string&)> progress;
   std::function<Result<std::unique_ptr<Driver>>(const AgentSpec&)> make_driver = hone::make_driver;
 };
+
+// Runs beside this one, and what the task's leak bans took out.
+Result<std::vector<fs::path>> hidden_from_agents(const Run& run, const Task& task);
 
 // Works until an end. `ledger` is the run's, whose lock the caller holds. Errors as the machine gives them; the ledger then
 // says that the run was broken off.

@@ -111,13 +111,13 @@ Result<Observation> observe(const Summary& summary, Driver& driver, const Observ
   turn.limits = options.limits;
   turn.cancel = options.cancel;
   turn.on_event = [&](const AgentEvent& event) {
-    if (event.kind == EventKind::text && said.size() < kLongestSummary) said += event.text;
+    if (event.kind == EventKind::text && said.size() < kLongestSummary) said += event.text + "\n";
   };
   HONE_TRY(observation.result, driver.run(turn));
   if (observation.result.end == TurnEnd::cancelled) return fail(make_error(ErrorKind::cancelled, "stopped before the summary was written"));
   if (observation.result.end != TurnEnd::finished)
     return fail(make_error(ErrorKind::environment, "the watching agent gave no summary: {}", observation.result.reason).with_hint("the run itself is not touched by this"));
-  std::string text = observation.result.last_text.empty() ? said : observation.result.last_text;
+  std::string text = options.all_said || observation.result.last_text.empty() ? said : observation.result.last_text;
   text.resize(std::min(text.size(), kLongestSummary));
   if (!is_utf8(text))
     for (char& c : text)

@@ -29,6 +29,7 @@ struct Observation {
 struct ObserverOptions {
   std::vector<std::string> env;          // NAME=value, passed on
   bool confined = true;
+  bool all_said = false;                 // the summary is all that it says, not its last word alone
   TurnLimits limits;
   const std::atomic<bool>* cancel = nullptr;
 };

@@ -16,7 +16,7 @@ using nlohmann::json;
 
 constexpr double kEvery = 0.05, kLookEvery = 0.25, kWriteEvery = 1;
 constexpr std::size_t kLogs = 16;        // raw outputs kept
-constexpr double kConfirmShare = 0.04;   // a tuner's turn confirms its winner, and there are many turns
+constexpr double kConfirmShare = 0.08;   // a tuner's turn confirms its winner, and there are many turns
 
 // Ends that are no end of the turn's work: the same agent takes it again.
 bool taken_again(const std::string& cause) { return cause == "cancelled" || cause == "stopped" || cause == "paused"; }
@@ -76,7 +76,7 @@ Result<TurnOutcome> program_turn(Books& books, Desk& desk, Live& live, const Flo
   turn.env = environment_of(options, setup);
   turn.confined = options.confined;
   turn.writable = {run.worktree()};
-  turn.hidden = {run.ledger(), run.receipts()};
+  turn.hidden = options.hidden;
   turn.limits = options.limits;
   turn.busy = [&] { return desk.depth() > 0; };
   turn.on_event = [&](const AgentEvent& event) {

@@ -43,15 +43,44 @@ Result<> apply_leak_bans(const Task& task, std::map<std::string, std::string>& f
   return {};
 }
 
-Result<std::map<std::string, std::string>> worktree_files(const Task& task) {
-  HONE_TRY(const fs::path share, share_dir());
+namespace {
+
+// Every file that agents may be shown, and where it comes from.
+struct Shown {
   std::map<std::string, std::string> files;
-  for (const auto& [path, bytes] : task.files) files["task/" + path] = bytes;
-  HONE_CHECK(put_tree(files, "include/hone/", share / "include/hone"));
-  HONE_TRY(files["docs/candidate.md"], read_file(share / "docs/candidate.md"));
-  HONE_CHECK(put_tree(files, "candidates/" + task.name + "/scratch/", share / "kernels" / task.name));
-  HONE_CHECK(apply_leak_bans(task, files));
-  return files;
+  std::map<std::string, fs::path> folders;     // by the prefix of the path in the worktree
+};
+
+Result<Shown> everything(const Task& task) {
+  HONE_TRY(const fs::path share, share_dir());
+  Shown shown;
+  shown.folders = {{"task/", task.folder}, {"include/hone/", share / "include/hone"}, {"docs/", share / "docs"},
+                   {"candidates/" + task.name + "/scratch/", share / "kernels" / task.name}};
+  for (const auto& [path, bytes] : task.files) shown.files["task/" + path] = bytes;
+  HONE_CHECK(put_tree(shown.files, "include/hone/", share / "include/hone"));
+  HONE_TRY(shown.files["docs/candidate.md"], read_file(share / "docs/candidate.md"));
+  HONE_CHECK(put_tree(shown.files, "candidates/" + task.name + "/scratch/", share / "kernels" / task.name));
+  return shown;
+}
+
+}  // namespace
+
+Result<std::map<std::string, std::string>> worktree_files(const Task& task) {
+  HONE_TRY(Shown shown, everything(task));
+  HONE_CHECK(apply_leak_bans(task, shown.files));
+  return std::move(shown.files);
+}
+
+Result<std::vector<fs::path>> banned_files(const Task& task) {
+  HONE_TRY(const Shown shown, everything(task));
+  HONE_TRY(const auto kept, worktree_files(task));
+  std::vector<fs::path> banned;
+  for (const auto& [path, bytes] : shown.files) {
+    if (kept.count(path) != 0) continue;
+    for (const auto& [prefix, folder] : shown.folders)
+      if (path.starts_with(prefix)) banned.push_back(folder / path.substr(prefix.size()));
+  }
+  return banned;
 }
 
 }  // namespace hone
