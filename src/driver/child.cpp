@@ -346,7 +346,7 @@ void Child::press(double now) {
 void Child::look(double now) {
   if (turn_.cancel != nullptr && turn_.cancel->load()) cut(TurnEnd::cancelled, "cancelled");
   if (now - start_s_ > turn_.limits.wall_s) cut(TurnEnd::overtime, "no end within " + format_duration(turn_.limits.wall_s));
-  if (listener_.over() && press_s_ <= 0) press_s_ = now + turn_.limits.stop_s;   // it may go by itself
+  if (listener_.over() && press_s_ <= 0) press_s_ = now + std::min(2.0, turn_.limits.stop_s);   // it may go by itself
   if (now - looked_s_ < std::min(kLookEvery, turn_.limits.silence_s / 4)) return;
   const double cpu = cpu_seconds(pid_);
   if (cpu - cpu_s_ > kCpuShare * (now - looked_s_) || (turn_.busy && turn_.busy())) alive_s_ = now;

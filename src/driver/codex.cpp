@@ -38,6 +38,8 @@ class CodexDialect : public Dialect {
   using Dialect::Dialect;
 
   std::string to_send() override { return std::exchange(sent_, true) ? std::string() : turn_.prompt; }
+  // Its closing event was the last word: a program that stays all the same is ended.
+  bool over() override { return heard_.success.has_value(); }
 
   bool line(std::string_view text) override {
     const auto event = parse_json(text);
