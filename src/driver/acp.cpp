@@ -98,7 +98,7 @@ class AcpDialect : public Dialect {
     heard_.usage.cached_tokens = count_at(result, {"usage", "cachedReadTokens"});
     if (heard_.usage.input_tokens || heard_.usage.output_tokens) tell_usage();
     const std::string why = text_at(result, {"stopReason"});
-    if (why != "end_turn") finish(false, "it stopped: " + (why.empty() ? "for no reason" : why));
+    if (why != "end_turn") finish(false, "it stopped: " + (why.empty() ? "for no reason" : why) + (heard_.last_text.empty() ? "" : ": " + heard_.last_text));
     else if (!did_anything_) finish(false, "it ended the turn without a word or a tool call");   // some do so when the service refuses
     else finish(true, "");
   }

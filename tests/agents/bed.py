@@ -43,7 +43,6 @@ name = "scripted"
 provider = "scripted"
 alias = "scripted"
 """
-FAST_AGENT_CONFIG = 'generic:\n  api_key: "{key}"\n  base_url: "{url}/v1"\n'
 
 
 class Closed(Exception):
@@ -85,18 +84,25 @@ class Home:
         self.path = pathlib.Path(tempfile.mkdtemp(prefix="home-", dir=base))
         self.work = self.path / "work"
         self.work.mkdir()
-        for name, text in {".codex/config.toml": CODEX_CONFIG.format(url=url, provider=codex_provider), ".vibe/config.toml": VIBE_CONFIG.format(url=url),
-                           "fast-agent.yaml": FAST_AGENT_CONFIG.format(url=url, key=KEY)}.items():
+        for name, text in {".codex/config.toml": CODEX_CONFIG.format(url=url, provider=codex_provider), ".vibe/config.toml": VIBE_CONFIG.format(url=url)}.items():
             (self.path / name).parent.mkdir(exist_ok=True)
             (self.path / name).write_text(text)
         self.env = {
             "HOME": str(self.path), "LANG": "C.UTF-8", "TERM": "dumb", "USER": "tester", "SHELL": "/bin/bash",
             "PATH": f"{self.path}/bin:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
             "ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY, "SCRIPTED_API_KEY": KEY,
+            "GENERIC_API_KEY": KEY, "GENERIC_BASE_URL": url + "/v1",       # fast-agent
             "DISABLE_AUTOUPDATER": "1", "DISABLE_TELEMETRY": "1", "DISABLE_ERROR_REPORTING": "1",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "PYTHONDONTWRITEBYTECODE": "1", **more}
         self.names = sorted(set(self.env) - {"HOME", "LANG", "TERM", "USER", "SHELL", "PATH"})   # what has to be passed on by name
         (self.path / "bin").mkdir()
+
+    def spec(self, name, path):
+        """The agent spec of a program."""
+        if name in ("claude", "codex"):
+            return name
+        more = " --shell --model generic.scripted" if name == "fast-agent" else ""
+        return f"acp:{path}{more}"
 
     def link(self, name, path):
         """Puts a program into the PATH of this home."""

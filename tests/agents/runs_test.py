@@ -75,12 +75,11 @@ def run(server, have, script, name, agents, flow="goal", budget="turns=2,duratio
         folder = home.path / "run"
         made = home.run([HONE, "init", "--task", HERE / "slow_scale", "--dir", folder])
         assert made.returncode == 0, made.stdout + made.stderr
-        (folder / "worktree/fast-agent.yaml").write_text((home.path / "fast-agent.yaml").read_text().replace(bed.KEY, "other-fake-key"))
         command = [HONE, "run", "--run", folder, "--flow", flow, "--budget", budget, "--turn-limit", "90s", "--silence", "60s"]
         if target:
             command += ["--target", target]
-        for each in agents:
-            command += ["--agent", each]
+        for role, each in agents:
+            command += ["--agent", (f"{role}=" if role else "") + home.spec(each, have[each])]
         for each in home.names:
             command += ["--pass-env", each]
         try:
@@ -90,20 +89,14 @@ def run(server, have, script, name, agents, flow="goal", budget="turns=2,duratio
         return Done(home, folder, done, server.requests(run_id))
 
 
-def spec_of(name, have):
-    if name in NATIVE:
-        return name
-    return f"acp:{have[name]}" + (" --shell --model generic.scripted" if name == "fast-agent" else "")
-
-
 def prepare(have, lack):
     LACK.update(lack)
     server = model_server.Server(SCRIPTS)
-    cases = {f"goal {name}": lambda name=name: run(server, have, "goal", f"goal {name}", [spec_of(name, have)]) for name in have}
+    cases = {f"goal {name}": lambda name=name: run(server, have, "goal", f"goal {name}", [("", name)]) for name in have}
     if "claude" in have:
-        cases["claims"] = lambda: run(server, have, "claims", "claims", ["claude"])
+        cases["claims"] = lambda: run(server, have, "claims", "claims", [("", "claude")])
     if "claude" in have and "codex" in have:
-        cases["chase"] = lambda: run(server, have, "chase", "chase", ["first_chaser=claude", "second_chaser=codex"], "flame-chase", "turns=4,duration=4m", None)
+        cases["chase"] = lambda: run(server, have, "chase", "chase", [("first_chaser", "claude"), ("second_chaser", "codex")], "flame-chase", "turns=4,duration=4m", None)
     RUNS.update(turns.run_all(cases, workers=2))
     server.stop()
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
@@ -47,16 +48,38 @@ def processes_with(mark):
     return found
 
 
-def drive(server, script, run, program, path, prompt="Do the task.", spec=None, port=None, mark=None, env=None, **options):
+def kill_from_outside(mark, path, signal):
+    """Once a tool's process is there: a signal to the program that it descends from."""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        for pid in processes_with(mark):
+            found = None
+            while pid > 1:
+                try:
+                    if os.path.samefile(f"/proc/{pid}/exe", path):
+                        found = pid       # the topmost: codex's sandbox is the same program
+                    with open(f"/proc/{pid}/stat") as file:
+                        pid = int(file.read().rsplit(")", 1)[1].split()[1])
+                except (OSError, ValueError, IndexError):
+                    break
+            if found:
+                os.kill(found, signal)
+                return
+        time.sleep(0.2)
+
+
+def drive(server, script, run, program, path, prompt="Do the task.", spec=None, port=None, mark=None, kill=None, env=None, **options):
     """Options become flags of agents_drive: wall=20 is --wall 20."""
     url = server.url(script, run) if port is None else f"http://127.0.0.1:{port}/{script}/{run}"
-    with bed.Home(url, codex_provider=FEW_TRIES, CLAUDE_CODE_MAX_RETRIES="1", API_TIMEOUT_MS="20000", **(env or {})) as home:
+    with bed.Home(url, codex_provider=FEW_TRIES, HONE_SHARE=os.environ["HONE_SHARE"], CLAUDE_CODE_MAX_RETRIES="1", API_TIMEOUT_MS="20000", **(env or {})) as home:
         home.link(program, path)
-        command = [DRIVE, spec or program, "--cwd", str(home.work), "--log", str(home.path / "agent.log"), "--wall", str(options.pop("wall", 50))]
+        command = [DRIVE, spec or home.spec(program, path), "--cwd", str(home.work), "--log", str(home.path / "agent.log"), "--wall", str(options.pop("wall", 50))]
         for name, value in options.items():
             command += ["--" + name.replace("_", "-"), str(value)]
         for name in home.names:
             command += ["--pass", name]
+        if kill:
+            threading.Thread(target=kill_from_outside, args=(mark, path, kill), daemon=True).start()
         done = subprocess.run(command, input=prompt, env=home.env, capture_output=True, text=True, timeout=120, errors="replace")
         if not done.stdout.strip():
             raise AssertionError(f"agents_drive: exit {done.returncode}: {done.stderr[-2000:]}")
@@ -82,6 +105,21 @@ def run_all(cases, workers=2):
             except Exception as error:    # shown by the test that asks for it
                 out[name] = error
         return out
+
+
+def per_program(*names):
+    """A test method `check_x(self, program)` becomes `test_x_PROGRAM` for each program; see `spread`."""
+    def mark(method):
+        method.programs = names
+        return method
+    return mark
+
+
+def spread(case):
+    for name, method in list(vars(case).items()):
+        for program in getattr(method, "programs", ()):
+            setattr(case, f"test_{name.removeprefix('check_')}_{program}".replace("-", "_"), lambda self, method=method, program=program: method(self, program))
+    return case
 
 
 def main(names, module, prepare):
