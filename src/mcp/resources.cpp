@@ -1,6 +1,7 @@
 #include "mcp/resources.h"
 
 #include "mcp/tool.h"
+#include "run/report.h"
 #include "run/summary.h"
 
 namespace hone::mcp {
