@@ -1,5 +1,4 @@
 """Where the agent programs run: only loopback, an empty environment, a home of their own, fake keys, a scripted model."""
-import contextlib
 import ctypes
 import fcntl
 import os
@@ -8,7 +7,6 @@ import shutil
 import socket
 import struct
 import subprocess
-import sys
 import tempfile
 
 import programs
@@ -65,11 +63,8 @@ def enter():
         request = struct.pack("16sH14x", b"lo", 0)
         flags = struct.unpack("16sH14x", fcntl.ioctl(control, flags_of, request))[1]
         fcntl.ioctl(control, set_flags, struct.pack("16sH14x", b"lo", flags | up))
-    outside = [name for _, name in socket.if_nameindex() if name != "lo"]
-    with contextlib.suppress(OSError):
-        socket.create_connection(("192.0.2.1", 80), timeout=1).close()     # an address of documentation: nobody
-        raise Closed("the namespace has a way out")
-    return outside
+    if outside := [name for _, name in socket.if_nameindex() if name != "lo"]:
+        raise Closed(f"the namespace has a way out: {', '.join(outside)}")
 
 
 class Home:
@@ -122,18 +117,3 @@ class Home:
         if not os.environ.get("HONE_AGENTS_KEEP"):
             self.remove()
 
-
-def main(names, run):
-    """What every test program here does first: programs while there is a network, then the namespace, then the tests."""
-    have, lack = {}, {}
-    for name in names:
-        try:
-            have[name] = programs.find(name)
-        except programs.Missing as why:
-            lack[name] = str(why)
-    try:
-        enter()
-    except (Closed, OSError) as why:
-        print(f"skipped: {why}")
-        sys.exit(77)
-    run(have, lack)

@@ -7,9 +7,10 @@ import sys
 import threading
 import time
 import unittest
+from xml.sax.saxutils import quoteattr
 
 import bed
-import model_server
+import programs
 
 DRIVE = os.environ.get("HONE_DRIVE", "build/dev/tests/agents/agents_drive")
 # Codex has no variables for these; with them a refusal is reported after one more try instead of five or thirty.
@@ -122,13 +123,68 @@ def spread(case):
     return case
 
 
+class _Kept(unittest.TextTestResult):
+    """Remembers what became of each test."""
+
+    def __init__(self, *args, **more):
+        super().__init__(*args, **more)
+        self.outcomes = []
+
+    def addSuccess(self, test):
+        super().addSuccess(test)
+        self.outcomes.append((test.id(), "passed", ""))
+
+    def addFailure(self, test, error):
+        super().addFailure(test, error)
+        self.outcomes.append((test.id(), "failed", ""))
+
+    addError = addFailure
+
+    def addSkip(self, test, reason):
+        super().addSkip(test, reason)
+        self.outcomes.append((test.id(), "skipped", reason))
+
+
+def write_report(outcomes):
+    """As GoogleTest writes one where GTEST_OUTPUT asks for it: scripts/test counts tests and shows reasons from it."""
+    folder = os.environ.get("GTEST_OUTPUT", "")
+    if not folder.startswith("xml:") or not folder.endswith("/"):
+        return
+    name = "agents_" + os.path.basename(sys.argv[0]).removesuffix("_test.py")
+    failed = sum(what == "failed" for _, what, _ in outcomes)
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>', f'<testsuites tests="{len(outcomes)}" failures="{failed}" disabled="0" errors="0" name="AllTests">']
+    for test, what, why in outcomes:
+        lines.append(f'  <testcase name={quoteattr(test)} status="run" result="{"skipped" if what == "skipped" else "completed"}">')
+        if what == "skipped":
+            lines += [f"    <skipped message={quoteattr(why)}><![CDATA[{test}", f"{why}]]></skipped>"]
+        lines.append("  </testcase>")
+    with open(os.path.join(folder.removeprefix("xml:"), f"test_{name}.xml"), "w") as file:
+        file.write("\n".join([*lines, "</testsuites>", ""]))
+
+
 def main(names, module, prepare):
-    """prepare(have) -> None runs before the tests; programs that can't be had are said and their tests skipped."""
-    def run(have, lack):
-        for name, why in lack.items():
+    """Programs while there is a network, then the namespace, then what `prepare` runs, then the tests.
+
+    What can't be had is said, and its tests are skipped; 77 when nothing can.
+    """
+    have, lack = {}, {}
+    for name in names:
+        try:
+            have[name] = programs.find(name)
+        except programs.Missing as why:
+            lack[name] = str(why)
             print(f"skipped: {name}: {why}", flush=True)
-        if not have:
-            sys.exit(77)
-        prepare(have, lack)
-        unittest.main(module=module, argv=sys.argv[:1] + ["-v"] if "-v" in sys.argv else sys.argv)
-    bed.main(names, run)
+    closed = ""
+    try:
+        bed.enter()
+    except (bed.Closed, OSError) as why:
+        closed = str(why)
+    if closed or not have:
+        print(f"skipped: {closed or 'no program'}", flush=True)
+        write_report([("all", "skipped", closed or "; ".join(f"{name}: {why}" for name, why in lack.items()))])
+        sys.exit(77)
+    prepare(have, lack)
+    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[module])
+    result = unittest.TextTestRunner(resultclass=_Kept).run(suite)
+    write_report(result.outcomes)
+    sys.exit(0 if result.wasSuccessful() else 1)

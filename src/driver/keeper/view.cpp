@@ -45,6 +45,9 @@ std::string set_up_view(const View& view) {
   for (const char* device : {"/dev", "/proc"}) (void)set_read_only(device, false, true);
   for (const std::string& path : view.hidden)
     if (const std::string failed = hide(path); !failed.empty()) return failed;
+  // The working directory still lies below what has been mounted over.
+  char here[4096];
+  if (::getcwd(here, sizeof here) == nullptr || ::chdir(here) != 0) return why("working directory");
   return "";
 }
 
