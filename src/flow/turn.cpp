@@ -238,6 +238,7 @@ Result<TurnOutcome> run_turn(Books& books, Desk& desk, Live& live, Trace& trace,
     outcome = setup.agent.spec ? program_turn(books, desk, live, options, setup, watchman, tell) : tuner_turn(books, desk, live, options, setup, watchman, tell);
     desk.end_turn();
     desk.drain();
+    desk.halt(false);
     if (outcome && outcome->counted && taken_again(outcome->cause)) outcome->counted = false;
   }
   live.end();

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults that people met with agent programs, whole: the built command, the CPU device, scripted programs.
 
-  field_cases.py HONE CASE...    lingering, reading, cancelled, budgets, hostile
+  field_cases.py HONE CASE...    lingering, reading, cancelled, budgets, hostile, watching
 """
 import json
 import os
@@ -152,6 +152,19 @@ def hostile(home):
     run.hone("stop", "--run", str(run.root), check=(3,))
     expect("<svg" in run.hone("report", "--run", str(run.root), "--format", "html").stdout, "no curve")
     expect("agents" in run.hone("watch", "--run", str(run.root), "--once").stdout, "no frame")
+
+
+def watching(home):
+    """Another agent summarises the run from copies: it reaches nothing of it, and is held to its rows."""
+    run = Run(home, "watching")
+    run.work("--flow", "goal", "--agent", f"command:{FAULTS / 'chaser.py'} agent 1", "--target", "50x", "--budget", "turns=1", check=(4,))
+    before = (run.root / "ledger.jsonl").read_bytes()
+    seen = run.hone("watch", "--run", str(run.root), "--agent", f"command:{AGENTS / 'observer.sh'} {run.root}", "--once").stdout
+    expect("best is t1-agent-1 (row 4)\n" in seen, seen)
+    expect("faster than light (row 4000)  [no such row: 4000]" in seen and "trust me  [cites no row]" in seen, seen)
+    expect("the run is not there" in seen and "reached the run" not in seen, seen)
+    expect((run.root / "ledger.jsonl").read_bytes() == before and not (run.root / "written").exists(), "it wrote to the run")
+    expect((run.root / "watch/summary-000001.md").exists(), "no file")
 
 
 if len(sys.argv) < 3:
