@@ -69,11 +69,18 @@ Result<TurnOutcome> program_turn(Books& books, Desk& desk, Live& live, const Flo
   const Run& run = books.run();
   HONE_CHECK(make_dirs(run.root / "logs"));
   Turn turn;
+  turn.env = environment_of(options, setup);
+  // The temporary folder can be written, so a run that lies in it is given another.
+  std::error_code code;
+  const fs::path temporary = fs::weakly_canonical(fs::temp_directory_path(code), code);
+  if (options.confined && run.root.string().starts_with(temporary.string() + "/")) {
+    HONE_CHECK(make_dirs(run.root / "tmp"));
+    turn.env.push_back("TMPDIR=" + (run.root / "tmp").string());
+  }
   turn.prompt = setup.prompt;
   turn.cwd = run.worktree();
   turn.config = run.root / "agents";
   turn.log = log_of(run, setup);
-  turn.env = environment_of(options, setup);
   turn.confined = options.confined;
   turn.writable = {run.worktree()};
   turn.hidden = options.hidden;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults that people met with agent programs, whole: the built command, the CPU device, scripted programs.
 
-  field_cases.py HONE CASE...    lingering, reading, cancelled, budgets, hostile, watching
+  field_cases.py HONE CASE...    lingering, reading, cancelled, budgets, hostile, confined, watching
 """
 import json
 import os
@@ -152,6 +152,18 @@ def hostile(home):
     run.hone("stop", "--run", str(run.root), check=(3,))
     expect("<svg" in run.hone("report", "--run", str(run.root), "--format", "html").stdout, "no curve")
     expect("agents" in run.hone("watch", "--run", str(run.root), "--once").stdout, "no frame")
+
+
+def confined(home):
+    """A confined program works, and neither sees a sibling run nor writes outside the worktree."""
+    sibling, run = Run(home, "sibling"), Run(home, "confined")
+    run.work("--flow", "goal", "--agent", f"command:{AGENTS / 'peeping.sh'} {sibling.root} {FAULTS / 'chaser.py'}", "--target", "50x", "--budget", "turns=1", "--confined",
+             check=(4,))
+    ended, = run.rows("turn_ended")
+    expect(ended["data"]["cause"] == "result" and len(run.rows("evaluation")) == 1, ended, (run.root / "logs/turn-0001-1.log").read_text()[-600:])
+    took = run.root / "worktree/took-over"
+    expect(not took.exists(), took.exists() and took.read_text())
+    expect(not (sibling.root / "written").exists() and not run.rows("record_restored"), "it wrote")
 
 
 def watching(home):
