@@ -55,6 +55,12 @@ std::vector<std::string> environment_of(const FlowOptions& options, const TurnSe
   return env;
 }
 
+// Never this process's own: a program that reads to its end would wait for ever.
+std::string stdin_of(const AgentSpec& spec) {
+  if (spec.kind == "acp") return "a pipe, open for the protocol";
+  return spec.program.find("{prompt}") != std::string::npos ? "empty; the prompt is in a file" : "the prompt, then end of file";
+}
+
 json event_json(const AgentEvent& event) {
   json out = {{"kind", name_of(event.kind)}, {"at_s", event.at_s}};
   if (!event.text.empty()) out["text"] = event.text;
@@ -238,7 +244,9 @@ Result<TurnOutcome> run_turn(Books& books, Desk& desk, Live& live, Trace& trace,
   desk.halt(false);
   desk.begin_turn(setup.agent.role, setup.turn);
   live.begin(setup.turn, setup.attempt, setup.agent.role);
-  tell({{"kind", "begin"}, {"prompt_bytes", setup.prompt.size()}});
+  json begin = {{"kind", "begin"}, {"prompt_bytes", setup.prompt.size()}};
+  if (setup.agent.spec) begin["stdin"] = stdin_of(*setup.agent.spec);
+  tell(std::move(begin));
   Result<TurnOutcome> outcome = fail(ErrorKind::internal, "no turn");
   {
     const Watchman watchman(books, desk, live, options, wishes);

@@ -90,6 +90,7 @@ def reading(home):
         endless.wait()
     first = [each["at_s"] for each in run.trace("text")]
     expect(first and first[0] < 5, first)
+    expect(run.trace("begin")[0]["stdin"] == "the prompt, then end of file", run.trace("begin"))
     expect(run.status()["tokens"]["used"] == 18, run.status()["tokens"])
 
 
