@@ -75,10 +75,6 @@ def run(server, have, script, name, agents, flow="goal", budget="turns=2,duratio
         folder = home.path / "run"
         made = home.run([HONE, "init", "--task", HERE / "slow_scale", "--dir", folder])
         assert made.returncode == 0, made.stdout + made.stderr
-        if not (folder / "agents/mcp.json").exists():
-            (folder / "agents").mkdir(exist_ok=True)
-            server_of = {"command": HONE, "args": ["mcp"], "env": {"HONE_SHARE": os.environ["HONE_SHARE"], "HONE_HOME": home.env["HONE_HOME"]}}
-            (folder / "agents/mcp.json").write_text(json.dumps({"mcpServers": {"hone": server_of}}))
         command = [HONE, "run", "--run", folder, "--flow", flow, "--budget", budget, "--turn-limit", "90s", "--silence", "60s"]
         if target:
             command += ["--target", target]
