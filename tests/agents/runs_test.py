@@ -35,7 +35,9 @@ def chaser(request):
     return steps[min(len(request.results), len(steps) - 1)]
 
 
-SCRIPTS = {"goal": Script(seeks("plain")), "claims": Script([Say("I made it 10x faster. All measured. Done.")]), "chase": Script(chaser)}
+SCRIPTS = {"goal": Script(seeks("plain")), "meddles": Script([write("../ledger.jsonl", "{}\n"), shell("echo '{}' >> ../ledger.jsonl; echo '{}' >> ../receipts/mine.json; echo meddled"),
+                             Say("The ledger says 10x now.")]),
+           "claims": Script([Say("I made it 10x faster. All measured. Done.")]), "chase": Script(chaser)}
 RUNS, LACK = {}, {}
 
 
@@ -60,7 +62,7 @@ class Done:
         return f"exit {self.code}\n{self.output[-3000:]}\ncalled {called}\nresults {last}\nledger {json.dumps(self.ledger)[-2500:]}"
 
 
-def run(server, have, script, name, agents, flow="goal", budget="turns=2,duration=4m", target="1.2x"):
+def run(server, have, script, name, agents, flow="goal", budget="turns=2,duration=4m", target="1.2x", flags=()):
     run_id = name.replace(" ", "-")
     with bed.Home(server.url(script, run_id), HONE_SHARE=os.environ["HONE_SHARE"]) as home:
         for program, path in have.items():
@@ -75,11 +77,7 @@ def run(server, have, script, name, agents, flow="goal", budget="turns=2,duratio
         folder = home.path / "run"
         made = home.run([HONE, "init", "--task", HERE / "slow_scale", "--dir", folder])
         assert made.returncode == 0, made.stdout + made.stderr
-        if not (folder / "agents/mcp.json").exists():
-            (folder / "agents").mkdir(exist_ok=True)
-            server_of = {"command": HONE, "args": ["mcp"], "env": {"HONE_SHARE": os.environ["HONE_SHARE"], "HONE_HOME": home.env["HONE_HOME"]}}
-            (folder / "agents/mcp.json").write_text(json.dumps({"mcpServers": {"hone": server_of}}))
-        command = [HONE, "run", "--run", folder, "--flow", flow, "--budget", budget, "--turn-limit", "90s", "--silence", "60s"]
+        command = [HONE, "run", "--run", folder, "--flow", flow, "--budget", budget, "--turn-limit", "90s", "--silence", "60s", *flags]
         if target:
             command += ["--target", target]
         for role, each in agents:
@@ -99,6 +97,11 @@ def prepare(have, lack):
     cases = {f"goal {name}": lambda name=name: run(server, have, "goal", f"goal {name}", [("", name)]) for name in have}
     if "claude" in have:
         cases["claims"] = lambda: run(server, have, "claims", "claims", [("", "claude")])
+        cases["meddles claude"] = lambda: run(server, have, "meddles", "meddles claude", [("", "claude")], budget="turns=1,duration=4m")
+    if "codex" in have:
+        cases["meddles codex"] = lambda: run(server, have, "meddles", "meddles codex", [("", "codex")], budget="turns=1,duration=4m")
+    for name in set(NATIVE) & set(have):
+        cases[f"confined {name}"] = lambda name=name: run(server, have, "goal", f"confined {name}", [("", name)], flags=["--confined"])
     if "claude" in have and "codex" in have:
         cases["chase"] = lambda: run(server, have, "chase", "chase", [("first_chaser", "claude"), ("second_chaser", "codex")], "flame-chase", "turns=4,duration=4m", None)
     RUNS.update(turns.run_all(cases, workers=2))
@@ -115,8 +118,8 @@ class Runs(unittest.TestCase):
             raise found
         return found
 
-    def goal(self, program):
-        done = self.of(f"goal {program}", program)
+    def goal(self, program, how="goal"):
+        done = self.of(f"{how} {program}", program)
         self.assertEqual(done.code, 0, done)                       # the launcher measured the target twice
         self.assertIn("slow_scale", done.requests[1]["results"][0] if len(done.requests) > 1 else "", done)   # it saw the assignment
         self.assertTrue(any("passed" in text or "2/2" in text for each in done.requests for text in each["results"][3:4]), done)
@@ -137,6 +140,25 @@ class Runs(unittest.TestCase):
 
     def test_a_badly_behaved_agent_reaches_the_target(self):
         self.goal("claude-code-acp")
+
+    def test_confined_claude_reaches_the_target(self):
+        self.goal("claude", "confined")
+
+    def test_confined_codex_reaches_the_target(self):
+        self.goal("codex", "confined")
+
+    def untouched(self, program):
+        done = self.of(f"meddles {program}", program)
+        self.assertEqual(done.code, 4, done)
+        self.assertEqual([each["seq"] for each in done.ledger], list(range(1, len(done.ledger) + 1)), done)
+        self.assertFalse(done.status["faults"] if "faults" in done.status else [], done)
+        self.assertFalse(done.frontier.get("entries") or done.frontier.get("candidates"), done)
+
+    def test_claude_cannot_write_the_record(self):
+        self.untouched("claude")
+
+    def test_codex_cannot_write_the_record(self):
+        self.untouched("codex")
 
     def test_a_claim_ends_no_run(self):
         done = self.of("claims", "claude")
