@@ -54,11 +54,12 @@ struct Shown {
 Result<Shown> everything(const Task& task) {
   HONE_TRY(const fs::path share, share_dir());
   Shown shown;
-  shown.folders = {{"task/", task.folder}, {"include/hone/", share / "include/hone"}, {"docs/", share / "docs"},
+  shown.folders = {{"task/", task.folder}, {"include/hone/", share / "include/hone"}, {"docs/", share / "docs"}, {"docs/skills/", share / "prompts/skills"},
                    {"candidates/" + task.name + "/scratch/", share / "kernels" / task.name}};
   for (const auto& [path, bytes] : task.files) shown.files["task/" + path] = bytes;
   HONE_CHECK(put_tree(shown.files, "include/hone/", share / "include/hone"));
   HONE_TRY(shown.files["docs/candidate.md"], read_file(share / "docs/candidate.md"));
+  HONE_CHECK(put_tree(shown.files, "docs/skills/", share / "prompts/skills"));
   HONE_CHECK(put_tree(shown.files, "candidates/" + task.name + "/scratch/", share / "kernels" / task.name));
   return shown;
 }

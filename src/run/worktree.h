@@ -16,6 +16,7 @@ namespace hone {
 //   task/             task.yaml, the oracle and other files of the task folder (no built-in baselines' data)
 //   include/hone/     headers to read
 //   docs/candidate.md how a candidate is written
+//   docs/skills/      how to debug, profile, build pipelines; when to read which stands in PROMPT.md
 //   candidates/<task>/scratch/<name>/   seed candidates of share/hone/kernels/<task>
 //
 // A leak ban is a shell pattern (*, ?, [..]; * also matches "/") over these paths, or over the path
