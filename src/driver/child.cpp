@@ -25,6 +25,7 @@ namespace hone {
 namespace {
 
 constexpr double kLookEvery = 1, kCpuShare = 0.2;   // of a core: an idle program's timers stay far below
+constexpr double kOverLeave = 4, kOverStep = 2;    // s: after its closing event a program is gone within 10
 constexpr std::size_t kErrorTail = 16 << 10;
 constexpr std::uint64_t kLogLimit = std::uint64_t{64} << 20;
 
@@ -118,15 +119,19 @@ class Log {
   std::uint64_t kept_ = 0, dropped_ = 0;
 };
 
-// Names of the launcher's own environment that every program sees; a turn's own come last and win.
-std::vector<std::string> environment_of(const Turn& turn) {
+// A dialect's own settings, names of the launcher's environment that every program sees, a turn's own: the last wins.
+std::vector<std::string> environment_of(const Turn& turn, const std::vector<std::string>& own = {}) {
   std::map<std::string, std::string> all;
+  const auto take = [&](const std::vector<std::string>& variables) {
+    for (const std::string& each : variables) {
+      const std::size_t equals = each.find('=');
+      if (equals != std::string::npos && equals > 0) all[each.substr(0, equals)] = each.substr(equals + 1);
+    }
+  };
+  take(own);
   for (const char* name : {"PATH", "HOME", "LANG", "TERM", "USER", "LOGNAME", "SHELL", "TMPDIR"})
     if (const char* value = std::getenv(name)) all[name] = value;
-  for (const std::string& each : turn.env) {
-    const std::size_t equals = each.find('=');
-    if (equals != std::string::npos && equals > 0) all[each.substr(0, equals)] = each.substr(equals + 1);
-  }
+  take(turn.env);
   std::vector<std::string> out;
   for (const auto& [name, value] : all) out.push_back(name + "=" + value);
   return out;
@@ -165,7 +170,7 @@ class Child {
   pid_t pid_ = -1;
   Fd in_, out_, err_, status_;
   std::string pending_, line_, told_;
-  bool line_cut_ = false, ended_ = false, closed_input_ = false;
+  bool deaf_ = false, ended_ = false, closed_input_ = false;
   std::uint64_t bytes_ = 0;
   std::string failed_;                         // the keeper's error
   double start_s_ = now_s(), alive_s_ = start_s_, looked_s_ = start_s_, cpu_s_ = 0;
@@ -177,12 +182,14 @@ class Child {
 Result<> Child::start(const ChildSpec& spec) {
   const std::string program = find_agent_program(spec.argv.at(0), turn_);
   if (program.empty()) return fail(make_error(ErrorKind::environment, "{} was not found", spec.argv[0]).with_hint("install it, or put its folder into PATH"));
+  std::error_code there;
+  if (!fs::is_directory(turn_.cwd, there)) return fail(ErrorKind::environment, "the folder to work in, {}, does not exist", turn_.cwd.string());
   HONE_TRY(const fs::path share, share_dir());
   const std::string keeper = (share / "libexec/hone-keeper").string();
   Pipe in, out, err, status;
   if (!in.open() || !out.open() || !err.open() || !status.open()) return fail(ErrorKind::environment, "cannot make a pipe: {}", std::strerror(errno));
 
-  const std::vector<std::string> env = environment_of(turn_);
+  const std::vector<std::string> env = environment_of(turn_, spec.env);
   std::vector<std::string> argv = {keeper, "3"};
   if (turn_.confined) {
     argv.emplace_back("--confined");
@@ -239,20 +246,22 @@ Result<> Child::start(const ChildSpec& spec) {
   return {};
 }
 
-// A line that grows past the limit is dropped to its end and counted; the program is not stopped for it.
+// A program that prints a line beyond the limit isn't understood any more: it is ended, and what else it prints is not heard.
 void Child::take_lines(std::string_view bytes) {
-  while (!bytes.empty()) {
+  while (!bytes.empty() && !deaf_) {
     const std::size_t end = bytes.find('\n');
     const std::string_view part = bytes.substr(0, end);
-    const std::size_t room = turn_.limits.line_bytes - std::min<std::size_t>(turn_.limits.line_bytes, line_.size());
-    if (part.size() > room) line_cut_ = true;
-    line_.append(part.substr(0, room));
+    if (line_.size() + part.size() > turn_.limits.line_bytes) {
+      deaf_ = true;
+      line_ = {};
+      cut(TurnEnd::failed, fmt::format("line_too_long: a line of more than {} on its standard output", format_bytes(turn_.limits.line_bytes)));
+      return;
+    }
+    line_.append(part);
     if (end == std::string_view::npos) return;
     bytes.remove_prefix(end + 1);
-    if (line_cut_) ++end_.cut_lines;
     if (!line_.empty() && listener_.line(line_)) alive_s_ = now_s();
     line_.clear();
-    line_cut_ = false;
   }
 }
 
@@ -277,6 +286,7 @@ void Child::hear(Fd& from, bool is_error) {
       take_lines(bytes);
     }
     if (bytes_ > turn_.limits.output_bytes) {
+      deaf_ = true;
       cut(TurnEnd::flooded, fmt::format("more than {} of output", format_bytes(turn_.limits.output_bytes)));
       return;
     }
@@ -290,6 +300,10 @@ void Child::hear_status() {
   if (n <= 0) {
     status_.reset();
     ended_ = true;
+    if (!end_.cut && failed_.empty()) {
+      end_.cut = TurnEnd::failed;
+      end_.cut_reason = "hone-keeper, which held it, was ended from outside";
+    }
     return;
   }
   told_.append(buffer, static_cast<std::size_t>(n));
@@ -329,7 +343,7 @@ void Child::give() {
 }
 
 void Child::cut(TurnEnd end, const std::string& reason) {
-  if (end_.cut || ended_) return;
+  if (end_.cut || ended_ || listener_.over()) return;   // once it is over, its end is on its way
   end_.cut = end;
   end_.cut_reason = reason;
   press_s_ = now_s() + (listener_.ask_to_stop() ? turn_.limits.stop_s : 0);
@@ -340,13 +354,16 @@ void Child::press(double now) {
   static constexpr int kSteps[] = {SIGINT, SIGTERM, SIGUSR1, SIGKILL};
   if (press_s_ <= 0 || now < press_s_ || pressed_ >= 4) return;
   ::kill(pid_, kSteps[pressed_++]);
-  press_s_ = now + (pressed_ < 3 ? turn_.limits.stop_s : 2);
+  end_.pressed = true;
+  // What has said its last word has nothing left to save.
+  const double step = end_.cut ? turn_.limits.stop_s : std::min(kOverStep, turn_.limits.stop_s);
+  press_s_ = now + (pressed_ < 3 ? step : 2);
 }
 
 void Child::look(double now) {
   if (turn_.cancel != nullptr && turn_.cancel->load()) cut(TurnEnd::cancelled, "cancelled");
   if (now - start_s_ > turn_.limits.wall_s) cut(TurnEnd::overtime, "no end within " + format_duration(turn_.limits.wall_s));
-  if (listener_.over() && press_s_ <= 0) press_s_ = now + std::min(2.0, turn_.limits.stop_s);   // it may go by itself
+  if (listener_.over() && press_s_ <= 0) press_s_ = now + std::min(kOverLeave, turn_.limits.stop_s);   // it may go by itself
   if (now - looked_s_ < std::min(kLookEvery, turn_.limits.silence_s / 4)) return;
   const double cpu = cpu_seconds(pid_);
   if (cpu - cpu_s_ > kCpuShare * (now - looked_s_) || (turn_.busy && turn_.busy())) alive_s_ = now;

@@ -27,10 +27,13 @@ class Listener {
   // Asks the program in its own way to stop; false: it knows none, and gets SIGINT at once.
   virtual bool ask_to_stop() { return false; }
   virtual bool stderr_is_life() const { return false; }
+  // A program that was good by its closing event and then exits otherwise has failed all the same.
+  virtual bool exit_counts() const { return true; }
 };
 
 struct ChildSpec {
   std::vector<std::string> argv;               // argv[0] a path, or found in the turn's PATH
+  std::vector<std::string> env = {};           // NAME=value; the launcher's own environment and the turn's win over these
 };
 
 // What is known of the end, whatever the program claims.
@@ -38,9 +41,9 @@ struct ChildEnd {
   std::optional<TurnEnd> cut;                  // why it was ended; none: it ended by itself, or after it was over
   std::string cut_reason;
   std::optional<int> exit_code, signal;
+  bool pressed = false;                        // signals were sent: exit code and signal tell nothing of the program
   int left_behind = 0;
   std::string err;                             // the last of standard error
-  std::uint64_t cut_lines = 0;
   double wall_s = 0;
 };
 

@@ -148,6 +148,8 @@ class ClaudeDriver : public Driver {
     if (!servers.empty()) child.argv.insert(child.argv.end(), {"--mcp-config", (turn.config / "mcp.json").string()});
     if (fs::exists(turn.config / "settings.json", code)) child.argv.insert(child.argv.end(), {"--settings", (turn.config / "settings.json").string()});
     child.argv.insert(child.argv.end(), {"--strict-mcp-config", "--allowedTools", allowed});
+    // Its own ten tries take three minutes to say that a key is wrong, and one answer may take ten.
+    child.env = {"CLAUDE_CODE_MAX_RETRIES=4", "API_TIMEOUT_MS=300000"};
     ClaudeDialect dialect(turn);
     return run_dialect(child, turn, dialect);
   }

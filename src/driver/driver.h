@@ -52,7 +52,7 @@ struct TurnLimits {
   double wall_s = 3600;
   double silence_s = 600;                  // without output, CPU time or work in the launcher's own queue
   std::uint64_t output_bytes = std::uint64_t{256} << 20;
-  std::uint64_t line_bytes = std::uint64_t{16} << 20;   // a longer line is cut and said to be
+  std::uint64_t line_bytes = std::uint64_t{16} << 20;   // a longer line ends the turn as failed
   double stop_s = 5;                       // between SIGINT, SIGTERM and SIGKILL
 };
 

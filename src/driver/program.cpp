@@ -19,7 +19,7 @@ void Dialect::tell_usage() {
 }
 
 Result<TurnResult> run_dialect(const ChildSpec& spec, const Turn& turn, Dialect& dialect) {
-  dialect.tell(EventKind::started);
+  dialect.tell(EventKind::started, dialect.input_done() ? "standard input: the prompt or nothing, then end of file" : "standard input: a pipe, for the protocol");
   HONE_TRY(const ChildEnd end, run_child(spec, turn, dialect));
   const Heard& heard = dialect.heard();
   TurnResult result;
@@ -30,23 +30,24 @@ Result<TurnResult> run_dialect(const ChildSpec& spec, const Turn& turn, Dialect&
   result.usage = heard.usage;
   result.session = clip(heard.session, 200);
   result.last_text = clip(heard.last_text);
-  if (end.cut_lines > 0) dialect.tell(EventKind::note, fmt::format("{} line(s) were longer than the limit and were cut", end.cut_lines));
   if (end.left_behind > 0) dialect.tell(EventKind::note, fmt::format("{} process(es) outlived the program and were ended", end.left_behind));
   if (end.cut) {
     result.end = *end.cut;
     result.reason = end.cut_reason;
-  } else if (heard.success == true && (dialect.over() || end.exit_code == 0)) {
+  } else if (heard.success == true && (end.exit_code == 0 || end.pressed || !dialect.exit_counts())) {
     result.end = TurnEnd::finished;
     result.reason = heard.reason.empty() ? "done" : one_line(heard.reason);
   } else {
     result.end = TurnEnd::failed;
     result.reason = one_line(heard.reason);
+    if (result.reason.empty() && dialect.over() && end.exit_code) result.reason = fmt::format("it said that it was done, and then: exit {}", *end.exit_code);
     if (result.reason.empty() && end.signal) result.reason = fmt::format("ended by signal {}", *end.signal);
     if (result.reason.empty()) {
       // Set-up errors have no event: what was said last on standard error is all there is.
       std::string_view said = end.err;
       while (!said.empty() && (said.back() == '\n' || said.back() == ' ')) said.remove_suffix(1);
       const std::string last = one_line(said.substr(said.rfind('\n') + 1));
+      if (said.find('\n') != std::string_view::npos) dialect.tell(EventKind::note, "standard error: " + clip(said.substr(said.size() - std::min<std::size_t>(said.size(), 2048))));
       result.reason = fmt::format("exit {}{}", end.exit_code.value_or(-1), last.empty() ? ", and no closing event" : ": " + last);
     }
   }

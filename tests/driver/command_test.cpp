@@ -93,14 +93,19 @@ TEST(Command, AFloodIsEnded) {
   EXPECT_NE(done.reason.find("1.0 MiB"), std::string::npos) << done.reason;
 }
 
-TEST(Command, ALongLineIsCutAndSaidToBe) {
+TEST(Command, ALineBeyondTheLimitEndsTheTurn) {
   Fake fake("line");
   fake.turn.limits.line_bytes = 1000;
-  const TurnResult done = fake.command("head -c 3000000 /dev/zero | tr '\\0' x; echo; printf 'bad \\xff\\xfe utf\\n'; echo after");
-  EXPECT_EQ(done.end, TurnEnd::finished);
-  EXPECT_EQ(done.last_text, "after");
-  EXPECT_NE(fake.said(EventKind::note).find("1 line(s)"), std::string::npos);
-  EXPECT_NE(fake.said(EventKind::text).find("bad  utf"), std::string::npos);
+  const TurnResult done = fake.command("echo before; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo after; sleep 60");
+  EXPECT_EQ(done.end, TurnEnd::failed);
+  EXPECT_EQ(done.reason.find("line_too_long"), 0u) << done.reason;
+  EXPECT_NE(done.reason.find("1000 B"), std::string::npos) << done.reason;
+  EXPECT_EQ(done.last_text, "before");
+}
+
+TEST(Command, WhatIsNoUtf8IsLeftOut) {
+  Fake fake("utf");
+  EXPECT_EQ(fake.command("printf 'bad \\xff\\xfe utf\\n'").last_text, "bad  utf");
 }
 
 TEST(Command, CancelledIsCancelled) {

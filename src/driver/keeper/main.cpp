@@ -1,5 +1,6 @@
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -58,8 +59,8 @@ sigset_t watched() {
   return set;
 }
 
-// Processes that live, of all that /proc shows (own_namespace), else of this process's children.
-std::vector<pid_t> living(bool own_namespace) {
+// This process's children that live.
+std::vector<pid_t> children() {
   std::vector<pid_t> found;
   DIR* folder = ::opendir("/proc");
   if (folder == nullptr) return found;
@@ -75,30 +76,35 @@ std::vector<pid_t> living(bool own_namespace) {
     char state = 0;
     int parent = 0;
     if (end == nullptr || std::sscanf(end, ") %c %d", &state, &parent) != 2 || state == 'Z') continue;
-    if (own_namespace || parent == ::getpid()) found.push_back(pid);
+    if (parent == ::getpid()) found.push_back(pid);
   }
   ::closedir(folder);
   return found;
 }
 
-void reap() {
-  while (::waitpid(-1, nullptr, WNOHANG) > 0) {}
+// How many of those that have ended were killed.
+int reap() {
+  int killed = 0, status = 0;
+  while (::waitpid(-1, &status, WNOHANG) > 0) killed += WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL ? 1 : 0;
+  return killed;
 }
+
+// Whether anything lives but this process: of the namespace, or of its children.
+bool alone(bool own_namespace) { return own_namespace ? ::kill(-1, 0) != 0 && errno == ESRCH : children().empty(); }
 
 // Ends what the program left; how many that were. What is on its way out gets a moment.
 int sweep(bool own_namespace) {
-  for (int i = 0; i < 20 && !living(own_namespace).empty(); ++i) {
+  for (int i = 0; i < 20 && !alone(own_namespace); ++i) {
     ::usleep(25000);
-    reap();
+    (void)reap();
   }
   int count = 0;
-  for (int i = 0; i < 200; ++i) {
-    const std::vector<pid_t> rest = living(own_namespace);
-    if (rest.empty()) break;
-    if (i == 0 || !own_namespace) count += static_cast<int>(rest.size());   // children of the killed come to a subreaper later
-    for (const pid_t pid : rest) ::kill(pid, SIGKILL);
+  for (int i = 0; i < 200 && !alone(own_namespace); ++i) {
+    // Children of the killed come to this process later, each by its turn.
+    if (own_namespace) ::kill(-1, SIGKILL);
+    else for (const pid_t pid : children()) ::kill(pid, SIGKILL);
     ::usleep(5000);
-    reap();
+    count += reap();
   }
   return count;
 }
@@ -114,9 +120,10 @@ int sweep(bool own_namespace) {
 
 // The first process of the namespace, or a subreaper: starts the program, waits for it, sweeps.
 [[noreturn]] void keep(char** argv, const View& view, bool own_namespace) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  ::prctl(PR_SET_PDEATHSIG, own_namespace ? SIGKILL : SIGUSR1);
   if (own_namespace) {
-    if (const std::string failed = set_up_view(view); !failed.empty()) give_up("view: " + failed);
+    // Where nothing was asked of the view, a machine that allows no mounts loses only the namespace's own /proc.
+    if (const std::string failed = set_up_view(view); !failed.empty() && view.confined) give_up("view: " + failed);
   } else {
     ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   }
@@ -161,10 +168,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   ::fcntl(status_fd, F_SETFD, FD_CLOEXEC);
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const sigset_t set = watched();
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   const std::string refused = separate();
+  // A namespace dies with this process; without one the inner process has to end what is there.
+  ::prctl(PR_SET_PDEATHSIG, refused.empty() ? SIGKILL : SIGUSR1);
+  pollfd reader{status_fd, 0, 0};
+  if (::poll(&reader, 1, 0) == 1) return 1;   // the launcher died before it could be watched
   if (!refused.empty() && view.confined) give_up("confined: no namespaces: " + refused);
   tell(refused.empty() ? "namespace" : "subreaper: " + refused);
   const pid_t inner = ::fork();
