@@ -103,7 +103,6 @@ def prepare(have, lack):
     if "claude" in have:
         cases["trespass"] = lambda: run(server, have, "trespass", "trespass", [("", "claude")], budget="turns=1,duration=4m")
         cases["claims"] = lambda: run(server, have, "claims", "claims", [("", "claude")])
-        cases["meddles claude"] = lambda: run(server, have, "meddles", "meddles claude", [("", "claude")], budget="turns=1,duration=4m")
     if "codex" in have:
         cases["meddles codex"] = lambda: run(server, have, "meddles", "meddles codex", [("", "codex")], budget="turns=1,duration=4m")
     for name in set(NATIVE) & set(have):
@@ -161,9 +160,6 @@ class Runs(unittest.TestCase):
             self.assertRegex(said, "hone guard: |Read-only file system", done)
         self.assertFalse(done.status["faults"] if "faults" in done.status else [], done)
         self.assertFalse(done.frontier.get("entries") or done.frontier.get("candidates"), done)
-
-    def test_claude_cannot_write_the_record(self):
-        self.untouched("claude")
 
     def test_codex_cannot_write_the_record(self):
         self.untouched("codex")
