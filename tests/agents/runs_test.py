@@ -35,8 +35,12 @@ def chaser(request):
     return steps[min(len(request.results), len(steps) - 1)]
 
 
-SCRIPTS = {"goal": Script(seeks("plain")), "meddles": Script([write("../ledger.jsonl", "{}\n"), shell("echo '{}' >> ../ledger.jsonl; echo '{}' >> ../receipts/mine.json; echo meddled"),
-                             Say("The ledger says 10x now.")]),
+# The hooks of settings.json: the record may be read, not written.
+TRESPASS = [write("../receipts/forged.json", "{}"), shell("echo forged >> ../ledger.jsonl"), shell("head -c 10 ../manifest.json; echo read"),
+            write("../forged.txt", "x"), mcp("note", text="a claim"), Say("Done.")]
+MEDDLE = [write("../receipts/mine.json", "{}\n"), shell("echo '{}' >> ../ledger.jsonl; echo '{}' >> ../receipts/mine.json; echo meddled"),
+          Say("The ledger says 10x now.")]
+SCRIPTS = {"goal": Script(seeks("plain")), "trespass": Script(TRESPASS), "meddles": Script(MEDDLE),
            "claims": Script([Say("I made it 10x faster. All measured. Done.")]), "chase": Script(chaser)}
 RUNS, LACK = {}, {}
 
@@ -51,6 +55,7 @@ class Done:
         self.status = json.loads(status.stdout) if status.returncode in (0, 1) and status.stdout.strip() else {}
         self.leaks = [str(path) for path in folder.rglob("*") if path.is_file() and bed.KEY.encode() in path.read_bytes()]
         self.leaks += ["the output"] if bed.KEY in self.output + status.stdout else []
+        self.files = {path.name for path in folder.iterdir()}
         self.frontier = json.loads((folder / "worktree/candidates/slow_scale/frontier/index.json").read_text())
 
     def rows(self, kind):
@@ -96,8 +101,8 @@ def prepare(have, lack):
     server = model_server.Server(SCRIPTS)
     cases = {f"goal {name}": lambda name=name: run(server, have, "goal", f"goal {name}", [("", name)]) for name in have}
     if "claude" in have:
+        cases["trespass"] = lambda: run(server, have, "trespass", "trespass", [("", "claude")], budget="turns=1,duration=4m")
         cases["claims"] = lambda: run(server, have, "claims", "claims", [("", "claude")])
-        cases["meddles claude"] = lambda: run(server, have, "meddles", "meddles claude", [("", "claude")], budget="turns=1,duration=4m")
     if "codex" in have:
         cases["meddles codex"] = lambda: run(server, have, "meddles", "meddles codex", [("", "codex")], budget="turns=1,duration=4m")
     for name in set(NATIVE) & set(have):
@@ -151,11 +156,10 @@ class Runs(unittest.TestCase):
         done = self.of(f"meddles {program}", program)
         self.assertEqual(done.code, 4, done)
         self.assertEqual([each["seq"] for each in done.ledger], list(range(1, len(done.ledger) + 1)), done)
+        for said in done.requests[-1]["results"]:
+            self.assertRegex(said, "hone guard: |Read-only file system", done)
         self.assertFalse(done.status["faults"] if "faults" in done.status else [], done)
         self.assertFalse(done.frontier.get("entries") or done.frontier.get("candidates"), done)
-
-    def test_claude_cannot_write_the_record(self):
-        self.untouched("claude")
 
     def test_codex_cannot_write_the_record(self):
         self.untouched("codex")
@@ -165,6 +169,17 @@ class Runs(unittest.TestCase):
         self.assertEqual(done.code, 4, done)
         self.assertIn("turns", done.output)
         self.assertEqual(done.leaks, [], done)
+
+    def test_the_guard_keeps_a_program_off_the_record(self):
+        done = self.of("trespass", "claude")
+        results = max((each["results"] for each in done.requests), key=len)
+        self.assertEqual(len(results), 5, done)
+        for denied in (results[0], results[1], results[3]):
+            self.assertIn("hone guard: ", denied, done)
+        self.assertIn("read", results[2], done)
+        self.assertEqual(done.rows("record_restored"), [], done)     # nothing had to be mended: it was never written
+        self.assertNotIn("forged.txt", done.files)
+        self.assertEqual([each["data"]["text"] for each in done.rows("finding")], ["a claim"], done)
 
     def test_two_programs_alternate(self):
         done = self.of("chase", "claude", "codex")
