@@ -124,6 +124,7 @@ class CodexDriver : public Driver {
       set(key + "command", toml(each.command));
       set(key + "args", "[" + args + "]");
       set(key + "env", "{" + env + "}");
+      set(key + "env_vars", "[\"HONE_TOKEN\", \"HONE_TURN\"]");   // it hands nothing on by itself
       // Without these it may start without the server, cut a long measurement, or refuse the call.
       set(key + "required", "true");
       set(key + "startup_timeout_sec", "60");
