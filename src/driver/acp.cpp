@@ -133,7 +133,7 @@ class AcpDialect : public Dialect {
     const std::string path = text_at(params, {"path"});
     const auto refuse = [&](int code, const std::string& why) {
       reply["error"] = {{"code", code}, {"message", why}};
-      tell(EventKind::permission, "refused: " + why);
+      if (code != kNotFound) tell(EventKind::permission, "refused: " + why);
     };
     if (path.empty() || (!reading && !at(params, {"content"}).is_string())) return refuse(kInvalid, "path and content are texts");
     if (outgoing_.size() > kUnread) return refuse(kInvalid, "too many answers wait to be read");
@@ -279,6 +279,7 @@ class AcpDriver : public Driver {
 
 }  // namespace
 
+std::unique_ptr<Dialect> make_acp_dialect(const Turn& turn) { return std::make_unique<AcpDialect>(turn, std::vector<McpServer>{}); }
 std::unique_ptr<Driver> make_acp_driver(const AgentSpec& spec) { return std::make_unique<AcpDriver>(spec); }
 
 }  // namespace hone

@@ -192,6 +192,7 @@ class CodexDriver : public Driver {
 
 }  // namespace
 
+std::unique_ptr<Dialect> make_codex_dialect(const Turn& turn) { return std::make_unique<CodexDialect>(turn); }
 std::unique_ptr<Driver> make_codex_driver(const AgentSpec& spec) { return std::make_unique<CodexDriver>(spec); }
 
 }  // namespace hone
