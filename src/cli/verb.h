@@ -63,7 +63,7 @@ struct Verb {
   X(submit, "give a job to an evaluation service", "hone submit kernels/softmax_f32/pipelined --task softmax_f32 --remote http://127.0.0.1:8000 --wait") \
   X(jobs, "jobs of an evaluation service", "hone jobs list --remote http://127.0.0.1:8000") \
   X(token, "who may use an evaluation service", "hone token create ci --scope submit,read") \
-  X(mcp, "the tools above for an agent, over stdio (Model Context Protocol)", "hone mcp --run runs/first") \
+  X(mcp, "Hone's tools for an agent's program, over stdio (Model Context Protocol)", "hone mcp --run runs/first") \
   X(guard, "a hook of agent programs: refuses writes outside the worktree", "hone guard --run runs/first < hook.json") \
   X(toolchain, "compilers of this machine, and fetching one", "hone toolchain list") \
   X(completion, "shell completion", "hone completion bash > /etc/bash_completion.d/hone")

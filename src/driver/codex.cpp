@@ -148,6 +148,8 @@ class CodexDriver : public Driver {
     ChildSpec child;
     child.argv = {"codex", "exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write"};
     const auto set = [&](const std::string& setting) { child.argv.insert(child.argv.end(), {"-c", setting}); };
+    // A login shell's profile would set a PATH of its own, without this `hone`. What config.toml says of it comes later and wins.
+    set("allow_login_shell=false");
     if (!spec_.model.empty()) set("model=" + toml_text(spec_.model));
     if (!spec_.effort.empty()) set("model_reasoning_effort=" + toml_text(spec_.effort));
     HONE_TRY(const auto settings, settings_of(turn.config));

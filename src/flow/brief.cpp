@@ -9,7 +9,7 @@
 namespace hone {
 namespace {
 
-constexpr std::size_t kLongestPrompt = 8000, kLongestSteers = 2000, kLongestSection = 1800;
+constexpr std::size_t kLongestPrompt = 9500, kLongestSteers = 1900, kLongestSection = 1100;
 constexpr std::size_t kLastExperiments = 8;
 constexpr std::size_t kFailedIdeas = 10;
 constexpr std::size_t kFindings = 8;
@@ -136,7 +136,7 @@ std::string history(const BriefFacts& facts) {
     if (past[i].ended_row != 0)
       turns.push_back(fmt::format("- turn {} ({}): {}, {} experiments{} (row {})\n", past[i].turn, past[i].role, line(past[i].cause, 60), past[i].experiments,
                                   past[i].improved ? ", something faster was retained" : "", past[i].ended_row));
-  return section("Last experiments", last) + section("What did not work, newest first", failed) + section("Findings, newest first", findings) +
+  return section("Last experiments", last) + section("What did not work, newest first", failed) + alternatives(facts) + section("Findings, newest first", findings) +
          section("Last turns", turns);
 }
 
@@ -183,7 +183,7 @@ std::string brief_of(const BriefFacts& facts) {
     if (!whole.empty() && whole.size() <= kLongestPrompt) prompt = "\n---\n\n" + whole;
     else prompt = fmt::format("\n## The assignment\n\nIt is in `{}`: read it whole before anything else.\n", (facts.run.root / "PROMPT.md").string());
   }
-  const std::string rest = standing(facts) + alternatives(facts) + history(facts);
+  const std::string rest = standing(facts) + history(facts);
   const std::size_t room = kLongestBrief - std::min(kLongestBrief, head.size() + prompt.size() + 64);
   return cut(head + "\n" + cut(rest, room) + "\n" + prompt, kLongestBrief);
 }

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -23,6 +24,11 @@ constexpr double kRequestSeconds = 10;     // until a request's line is there
 bool hung_up(int fd) {
   pollfd wait = {fd, 0, 0};
   return ::poll(&wait, 1, 0) > 0 && (wait.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
+}
+
+ino_t inode_of(const Run& run) {
+  struct stat info = {};
+  return ::lstat((run.root / "launcher.sock").c_str(), &info) == 0 ? info.st_ino : 0;
 }
 
 int parent_of(int pid) {
@@ -61,9 +67,18 @@ Listener::~Listener() {
 }
 
 void Listener::serve() {
-  while (!stopping_) {
+  ino_t own = inode_of(run_);
+  for (int quiet = 0; !stopping_;) {
     pollfd wait = {fd_, POLLIN, 0};
-    if (::poll(&wait, 1, 100) <= 0) continue;
+    if (::poll(&wait, 1, 100) <= 0) {
+      // Somebody removed the socket, or put another in its place.
+      if (++quiet % 10 != 0 || inode_of(run_) == own) continue;
+      if (const auto again = listen_as_launcher(run_)) {
+        ::close(std::exchange(fd_, *again));
+        own = inode_of(run_);
+      }
+      continue;
+    }
     const int fd = ::accept4(fd_, nullptr, nullptr, SOCK_CLOEXEC);
     if (fd < 0) {
       if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(std::chrono::milliseconds(50));

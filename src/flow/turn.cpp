@@ -55,6 +55,12 @@ std::vector<std::string> environment_of(const FlowOptions& options, const TurnSe
   return env;
 }
 
+// Never this process's own: a program that reads to its end would wait for ever.
+std::string stdin_of(const AgentSpec& spec) {
+  if (spec.kind == "acp") return "a pipe, open for the protocol";
+  return spec.program.find("{prompt}") != std::string::npos ? "empty; the prompt is in a file" : "the prompt, then end of file";
+}
+
 json event_json(const AgentEvent& event) {
   json out = {{"kind", name_of(event.kind)}, {"at_s", event.at_s}};
   if (!event.text.empty()) out["text"] = event.text;
@@ -69,11 +75,18 @@ Result<TurnOutcome> program_turn(Books& books, Desk& desk, Live& live, const Flo
   const Run& run = books.run();
   HONE_CHECK(make_dirs(run.root / "logs"));
   Turn turn;
+  turn.env = environment_of(options, setup);
+  // The temporary folder can be written, so a run that lies in it is given another.
+  std::error_code code;
+  const fs::path temporary = fs::weakly_canonical(fs::temp_directory_path(code), code);
+  if (options.confined && run.root.string().starts_with(temporary.string() + "/")) {
+    HONE_CHECK(make_dirs(run.root / "tmp"));
+    turn.env.push_back("TMPDIR=" + (run.root / "tmp").string());
+  }
   turn.prompt = setup.prompt;
   turn.cwd = run.worktree();
   turn.config = run.root / "agents";
   turn.log = log_of(run, setup);
-  turn.env = environment_of(options, setup);
   turn.confined = options.confined;
   turn.writable = {run.worktree()};
   turn.hidden = options.hidden;
@@ -123,6 +136,7 @@ Result<TurnOutcome> tuner_turn(Books& books, Desk& desk, Live& live, const FlowO
   tuner.by = setup.agent.role;
   tuner.turn = setup.turn;
   tuner.confirm_share = kConfirmShare;
+  tuner.contenders = 1;
   tuner.progress = [&](const std::string& line) {
     const AgentEvent event{EventKind::text, now_s() - start, line, {}, {}};
     live.event(event);
@@ -231,13 +245,16 @@ Result<TurnOutcome> run_turn(Books& books, Desk& desk, Live& live, Trace& trace,
   desk.halt(false);
   desk.begin_turn(setup.agent.role, setup.turn);
   live.begin(setup.turn, setup.attempt, setup.agent.role);
-  tell({{"kind", "begin"}, {"prompt_bytes", setup.prompt.size()}});
+  json begin = {{"kind", "begin"}, {"prompt_bytes", setup.prompt.size()}};
+  if (setup.agent.spec) begin["stdin"] = stdin_of(*setup.agent.spec);
+  tell(std::move(begin));
   Result<TurnOutcome> outcome = fail(ErrorKind::internal, "no turn");
   {
     const Watchman watchman(books, desk, live, options, wishes);
     outcome = setup.agent.spec ? program_turn(books, desk, live, options, setup, watchman, tell) : tuner_turn(books, desk, live, options, setup, watchman, tell);
     desk.end_turn();
     desk.drain();
+    desk.halt(false);
     if (outcome && outcome->counted && taken_again(outcome->cause)) outcome->counted = false;
   }
   live.end();

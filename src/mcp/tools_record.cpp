@@ -11,6 +11,15 @@ using nlohmann::json;
 
 constexpr std::size_t kLongestNote = 4000;
 
+// To a confined program the record is an empty device. It is told so, instead of that nothing was ever tried.
+Result<> check_record_is_seen(const Workplace& place) {
+  std::error_code code;
+  if (!fs::is_character_file(place.run->ledger(), code)) return {};
+  return fail(make_error(ErrorKind::unavailable, "the run's record is out of a confined program's sight")
+                  .with_hint(fmt::format("the brief tells what was tried ({}, resource hone://run/brief), and candidates/{}/frontier/index.json what is retained",
+                                         (place.run->root / "brief.md").string(), place.run->manifest.task)));
+}
+
 // A verb's object as the facts, its text as the text: both are quick.
 Result<Answer> both(const Workplace& place, const std::string& name, const std::vector<std::string>& line, const Call& call) {
   HONE_TRY(const json whole, run_verb(place.command, line, call));
@@ -28,6 +37,7 @@ Result<Answer> task(const Workplace& place, const Call& call) {
 Result<Answer> frontier(const Workplace& place, const Call& call) {
   const json& given = call.arguments;
   const std::string action = given.value("action", "list");
+  if (action != "add") HONE_CHECK(check_record_is_seen(place));
   const auto words = [&](std::vector<const char*> names) -> Result<std::vector<std::string>> {
     std::vector<std::string> line{"frontier", action, "--run", place.run->root.string()};
     for (const char* flag : {"receipt", "family"})
@@ -61,6 +71,7 @@ Result<Answer> ledger(const Workplace& place, const Call& call) {
   const json& wanted = call.arguments;
   const auto last = wanted.value("last", std::size_t{10});
   const std::string kind = wanted.value("kind", ""), candidate = wanted.value("candidate", "");
+  HONE_CHECK(check_record_is_seen(place));
   HONE_TRY(const LedgerText all, read_ledger(place.run->ledger()));
   std::vector<const LedgerRow*> rows;
   for (auto row = all.rows.rbegin(); row != all.rows.rend() && rows.size() < last; ++row) {
@@ -107,7 +118,10 @@ std::vector<Tool> record_tools(const Place& place) {
   if (!place->run) return tools;
   tools.push_back({"status", "Where the run stands", "Best so far, what is retained, what the run has spent of its budget, the last experiments.",
                    input_schema(json::object()), free, false, false,
-                   [place](const Call& call) { return both(*place, "status", {"status", "--run", place->run->root.string()}, call); }});
+                   [place](const Call& call) -> Result<Answer> {
+                     HONE_CHECK(check_record_is_seen(*place));
+                     return both(*place, "status", {"status", "--run", place->run->root.string()}, call);
+                   }});
   tools.push_back({"frontier", "Retained candidates",
                    "list: all, fastest first. show: one entry (`name`). diff: sources and workloads of two (`name`, `other`; entries or receipts). "
                    "add: retain `candidate` by a passing judgement of its very bytes.",

@@ -50,19 +50,20 @@ namespace {
 // Every file that agents may be shown, and where it comes from.
 struct Shown {
   std::map<std::string, std::string> files;
-  std::map<std::string, fs::path> folders;     // by the prefix of the path in the worktree
+  std::vector<std::pair<std::string, fs::path>> folders;   // by the beginning of the path in the worktree, longest first
 };
 
 Result<Shown> everything(const Task& task) {
   HONE_TRY(const fs::path share, share_dir());
   Shown shown;
-  shown.folders = {{"task/", task.folder}, {"include/hone/", share / "include/hone"}, {"docs/", share / "docs"}, {"docs/skills/", share / "prompts/skills"},
-                   {"candidates/" + task.name + "/scratch/", share / "kernels" / task.name}};
+  shown.folders = {{"candidates/" + task.name + "/scratch/", share / "kernels" / task.name},
+                   {"include/hone/", share / "include/hone"},
+                   {"docs/skills/", share / "prompts/skills"},
+                   {"docs/", share / "docs"},
+                   {"task/", task.folder}};
   for (const auto& [path, bytes] : task.files) shown.files["task/" + path] = bytes;
-  HONE_CHECK(put_tree(shown.files, "include/hone/", share / "include/hone"));
   HONE_TRY(shown.files["docs/candidate.md"], read_file(share / "docs/candidate.md"));
-  HONE_CHECK(put_tree(shown.files, "docs/skills/", share / "prompts/skills"));
-  HONE_CHECK(put_tree(shown.files, "candidates/" + task.name + "/scratch/", share / "kernels" / task.name));
+  for (std::size_t i = 0; i < 3; ++i) HONE_CHECK(put_tree(shown.files, shown.folders[i].first, shown.folders[i].second));
   return shown;
 }
 
@@ -80,8 +81,8 @@ Result<std::vector<fs::path>> banned_files(const Task& task) {
   std::vector<fs::path> banned;
   for (const auto& [path, bytes] : shown.files) {
     if (kept.count(path) != 0) continue;
-    const auto found = std::find_if(shown.folders.rbegin(), shown.folders.rend(), [&](const auto& each) { return path.starts_with(each.first); });   // docs/skills/ before docs/
-    if (found != shown.folders.rend()) banned.push_back(found->second / path.substr(found->first.size()));
+    const auto found = std::find_if(shown.folders.begin(), shown.folders.end(), [&key = path](const auto& each) { return key.starts_with(each.first); });
+    if (found != shown.folders.end()) banned.push_back(found->second / path.substr(found->first.size()));
   }
   return banned;
 }

@@ -12,7 +12,7 @@ LONG = "word " * 60000 + "END-OF-PROMPT"
 
 def work(name):
     """A shell command, a file, and a last word."""
-    return Script([shell("echo from-the-shell"), write("made.txt", f"made by {name}\n"), Say(f"{name} is done.")])
+    return Script([shell("echo from-the-shell; command -v claude codex vibe fast-agent claude-code-acp"), write("made.txt", f"made by {name}\n"), Say(f"{name} is done.")])
 
 
 SCRIPTS = {"work": work("work"), "say": Script([Say("Only words.")]),
@@ -62,6 +62,7 @@ class Direct(unittest.TestCase):
         asked = [each for each in report.requests if not each["side"]]
         self.assertIn("Do the task.", asked[0]["text"])
         self.assertIn("from-the-shell", "".join(asked[-1]["results"]), report)
+        self.assertIn(f"/bin/{program}\n", asked[-1]["results"][0].replace('\\n', "\n") + "\n", "the tools see another PATH")
         self.assertEqual(report.result["left_behind"], 0, report)
 
     @turns.per_program(*NATIVE)

@@ -59,6 +59,7 @@ ROWS = [
         kill=15),
     Row("hung-up-tool-running", ("failed", "129|signal 1"), ("failed", "signal 1"), steps(shell(SLEEP.format(4715)), Say("Not reached.")), mark="sleep(4715)", kill=1),
     Row("flood", ("flooded", "."), ("flooded", "."), steps(shell("head -c 400000 /dev/zero | tr '\\0' x"), Say("Seen.")), output=20000),
+    Row("server-cannot-start", FINE, ("failed", "MCP"), fault(None), servers={"hone": {"command": "/bin/false", "args": []}}),
     Row("tool-fails", FINE, FINE, steps(shell("exit 3"), Say("It failed."))),
 ]
 REPORTS, LACK = {}, {}

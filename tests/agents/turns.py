@@ -36,24 +36,26 @@ class Report:
         return f"error={self.error}\nresult={json.dumps(self.result)}\nrequests={len(self.requests)} events={len(self.events)} last={shown}"
 
 
-def processes_with(mark):
-    """Ids of the processes whose command line holds a mark: what a program left running."""
+def processes_with(mark, home):
+    """Ids of the processes of a home whose command line holds a mark: what a program left running."""
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{name}/cmdline", "rb") as file:
-                if mark.encode() in file.read() and int(name) != os.getpid():
+                said = file.read()
+            with open(f"/proc/{name}/environ", "rb") as file:
+                if mark.encode() in said and str(home).encode() in file.read():
                     found.append(int(name))
         except OSError:
             pass
     return found
 
 
-def kill_from_outside(mark, path, signal):
+def kill_from_outside(mark, home, path, signal):
     """Once a tool's process is there: a signal to the program that it descends from."""
     end = time.monotonic() + 20
     while time.monotonic() < end:
-        for pid in processes_with(mark):
+        for pid in processes_with(mark, home):
             found = None
             while pid > 1:
                 try:
@@ -69,18 +71,22 @@ def kill_from_outside(mark, path, signal):
         time.sleep(0.2)
 
 
-def drive(server, script, run, program, path, prompt="Do the task.", spec=None, port=None, mark=None, kill=None, env=None, **options):
+def drive(server, script, run, program, path, prompt="Do the task.", spec=None, port=None, mark=None, kill=None, servers=None, env=None, **options):
     """Options become flags of agents_drive: wall=20 is --wall 20."""
     url = server.url(script, run) if port is None else f"http://127.0.0.1:{port}/{script}/{run}"
     with bed.Home(url, codex_provider=FEW_TRIES, HONE_SHARE=os.environ["HONE_SHARE"], CLAUDE_CODE_MAX_RETRIES="1", API_TIMEOUT_MS="20000", **(env or {})) as home:
         home.link(program, path)
         command = [DRIVE, spec or home.spec(program, path), "--cwd", str(home.work), "--log", str(home.path / "agent.log"), "--wall", str(options.pop("wall", 50))]
+        if servers:
+            (home.path / "agents").mkdir()
+            (home.path / "agents/mcp.json").write_text(json.dumps({"mcpServers": servers}))
+            command += ["--config", str(home.path / "agents")]
         for name, value in options.items():
             command += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
         for name in home.names:
             command += ["--pass", name]
         if kill:
-            threading.Thread(target=kill_from_outside, args=(mark, path, kill), daemon=True).start()
+            threading.Thread(target=kill_from_outside, args=(mark, home.path, path, kill), daemon=True).start()
         done = subprocess.run(command, input=prompt, env=home.env, capture_output=True, text=True, timeout=120, errors="replace")
         if not done.stdout.strip():
             raise AssertionError(f"agents_drive: exit {done.returncode}: {done.stderr[-2000:]}")
@@ -88,9 +94,9 @@ def drive(server, script, run, program, path, prompt="Do the task.", spec=None, 
         assert bed.KEY not in done.stdout, "the key stands in the report"
         if mark:
             end = time.monotonic() + 3
-            while processes_with(mark) and time.monotonic() < end:
+            while processes_with(mark, home.path) and time.monotonic() < end:
                 time.sleep(0.1)
-        report = Report(json.loads(done.stdout), server.requests(run), processes_with(mark) if mark else [])
+        report = Report(json.loads(done.stdout), server.requests(run), processes_with(mark, home.path) if mark else [])
         report.log, report.files = log, {each.name: each.read_text() for each in home.work.iterdir() if each.is_file()}
         return report
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Faults that people met with agent programs, whole: the built command, the CPU device, scripted programs.
 
-  field_cases.py HONE CASE...    lingering, reading, cancelled, budgets, hostile
+  field_cases.py HONE CASE...    lingering, reading, cancelled, budgets, hostile, confined, watching
 """
 import json
 import os
@@ -90,6 +90,7 @@ def reading(home):
         endless.wait()
     first = [each["at_s"] for each in run.trace("text")]
     expect(first and first[0] < 5, first)
+    expect(run.trace("begin")[0]["stdin"] == "the prompt, then end of file", run.trace("begin"))
     expect(run.status()["tokens"]["used"] == 18, run.status()["tokens"])
 
 
@@ -152,6 +153,31 @@ def hostile(home):
     run.hone("stop", "--run", str(run.root), check=(3,))
     expect("<svg" in run.hone("report", "--run", str(run.root), "--format", "html").stdout, "no curve")
     expect("agents" in run.hone("watch", "--run", str(run.root), "--once").stdout, "no frame")
+
+
+def confined(home):
+    """A confined program works, and neither sees a sibling run nor writes outside the worktree."""
+    sibling, run = Run(home, "sibling"), Run(home, "confined")
+    run.work("--flow", "goal", "--agent", f"command:{AGENTS / 'peeping.sh'} {sibling.root} {FAULTS / 'chaser.py'}", "--target", "50x", "--budget", "turns=1", "--confined",
+             check=(4,))
+    ended, = run.rows("turn_ended")
+    expect(ended["data"]["cause"] == "result" and len(run.rows("evaluation")) == 1, ended, (run.root / "logs/turn-0001-1.log").read_text()[-600:])
+    took = run.root / "worktree/took-over"
+    expect(not took.exists(), took.exists() and took.read_text())
+    expect(not (sibling.root / "written").exists() and not run.rows("record_restored"), "it wrote")
+
+
+def watching(home):
+    """Another agent summarises the run from copies: it reaches nothing of it, and is held to its rows."""
+    run = Run(home, "watching")
+    run.work("--flow", "goal", "--agent", f"command:{FAULTS / 'chaser.py'} agent 1", "--target", "50x", "--budget", "turns=1", check=(4,))
+    before = (run.root / "ledger.jsonl").read_bytes()
+    seen = run.hone("watch", "--run", str(run.root), "--agent", f"command:{AGENTS / 'observer.sh'} {run.root}", "--once").stdout
+    expect("best is t1-agent-1 (row 4)\n" in seen, seen)
+    expect("faster than light (row 4000)  [no such row: 4000]" in seen and "trust me  [cites no row]" in seen, seen)
+    expect("the run is not there" in seen and "reached the run" not in seen, seen)
+    expect((run.root / "ledger.jsonl").read_bytes() == before and not (run.root / "written").exists(), "it wrote to the run")
+    expect((run.root / "watch/summary-000001.md").exists(), "no file")
 
 
 if len(sys.argv) < 3:

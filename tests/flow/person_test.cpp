@@ -13,6 +13,12 @@
 #include "run/summary.h"
 #include "testing/testing.h"
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HONE_TESTS_UNDER_TSAN
+#endif
+#endif
+
 namespace hone {
 namespace {
 
@@ -23,6 +29,11 @@ using testing::said_done;
 
 class Person : public FlowTest {
  protected:
+  void SetUp() override {
+#ifdef HONE_TESTS_UNDER_TSAN
+    GTEST_SKIP() << "skipped: ThreadSanitizer allows no threads after fork";
+#endif
+  }
   void launch(const FlowOptions& options) {
     pid_ = ::fork();
     if (pid_ != 0) return;

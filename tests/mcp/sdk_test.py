@@ -30,6 +30,7 @@ except ImportError:
 
 import asyncio
 import json
+import shutil
 import unittest
 
 from mcp import Client
@@ -112,9 +113,8 @@ class Sdk(unittest.TestCase):
             with self.assertRaises(MCPError):
                 await client.call_tool("benhc", {})
             broken = self.run_dir / "worktree/candidates/softmax_f32/scratch/broken"
-            broken.mkdir(exist_ok=True)
+            shutil.copytree(HONEST, broken, dirs_exist_ok=True)
             (broken / "kernel.cpp").write_text("int x = ;\n")
-            (broken / "plan.cpp").write_text((HONEST / "plan.cpp").read_text())
             compiled = await client.call_tool("compile", {"candidate": "broken"})
             self.assertFalse(compiled.is_error, "that it does not compile is what the tool found")
             self.assertEqual(compiled.structured_content["errors"][0]["place"]["line"], 1)

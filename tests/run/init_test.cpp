@@ -50,7 +50,7 @@ TEST(Init, MakesAWholeRunWithACleanHistory) {
   EXPECT_EQ(run->manifest.task_sha256, task.sha256);
   EXPECT_EQ(run->manifest.budget.evaluations(), 60);
   EXPECT_EQ(run->manifest.sources.count("task/task.cpp"), 1u);
-  for (const char* part : {"PROMPT.md", "flowverse.yaml", "ledger.jsonl", "receipts", "worktree/include/hone/plan.h", "worktree/docs/candidate.md",
+  for (const char* part : {"PROMPT.md", "flowverse.yaml", "ledger.jsonl", "receipts", "worktree/include/hone/plan.h", "worktree/docs/candidate.md", "worktree/docs/skills/debugging.md",
                            "worktree/task/task.yaml", "worktree/candidates/scale/frontier/index.json", "worktree/candidates/scale/scratch"})
     EXPECT_TRUE(fs::exists(run->root / part)) << part;
   const Git git(run->worktree());
