@@ -301,7 +301,7 @@ void Child::hear_status() {
   if (n <= 0) {
     status_.reset();
     ended_ = true;
-    if (!end_.cut && failed_.empty()) {
+    if (!end_.cut && failed_.empty() && pressed_ < 4) {
       end_.cut = TurnEnd::failed;
       end_.cut_reason = "hone-keeper, which held it, was ended from outside";
     }

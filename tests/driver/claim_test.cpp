@@ -189,7 +189,7 @@ echo '{"jsonrpc":"2.0","id":15,"method":"fs/read_text_file","params":{"path":7}}
 TEST(Acp, OtherTriesAreToldAndNoLife) {
   for (const std::string name : {"session/retrying", "_session/retrying"}) {
     Fake fake("acp-retry");
-    fake.turn.limits.silence_s = 1.5;
+    fake.turn.limits.silence_s = 3;
     const TurnResult done = acp(fake, kOpen + R"(*'"session/prompt"'*) while sleep 0.3; do echo '{"jsonrpc":"2.0","method":")" + name +
                                           R"(","params":{"category":"server_error","detail":"HTTP 500"}}'; done;;)");
     EXPECT_EQ(done.end, TurnEnd::silent) << done.reason;

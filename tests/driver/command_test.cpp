@@ -83,7 +83,7 @@ TEST(Command, SilenceIsNoOutputAndNoCpuAndNoQueue) {
   quiet.turn.limits.silence_s = 1;
   EXPECT_EQ(quiet.command("sleep 60").end, TurnEnd::silent);
   Fake busy("busy");
-  busy.turn.limits = {.wall_s = 4, .silence_s = 1, .stop_s = 0.3};
+  busy.turn.limits = {.wall_s = 6, .silence_s = 2, .stop_s = 0.3};
   EXPECT_EQ(busy.command("while :; do :; done").end, TurnEnd::overtime);
   Fake queued("queued");
   queued.turn.limits = {.wall_s = 4, .silence_s = 1, .stop_s = 0.3};

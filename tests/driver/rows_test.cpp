@@ -19,7 +19,7 @@ struct Row {
 void expect_rows(const std::string& program, std::initializer_list<Row> rows) {
   for (const Row& row : rows) {
     Fake fake(program + "-row-" + row.name);
-    fake.turn.limits.silence_s = 1.5;
+    if (row.end == TurnEnd::silent) fake.turn.limits.silence_s = 2;
     fake.program(program, "cat > /dev/null\ncat <<'END'\n" + std::string(row.lines) + "\nEND\n" + row.after);
     const TurnResult done = fake.run(program);
     EXPECT_EQ(done.end, row.end) << row.name << ": " << done.reason;
