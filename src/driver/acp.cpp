@@ -84,8 +84,10 @@ class AcpDialect : public Dialect {
       }
       json servers = json::array();
       for (const McpServer& each : servers_) {
+        auto variables = own_variables(turn_);
+        for (const auto& [name, value] : each.env) variables[name] = value;
         json env = json::array();
-        for (const auto& [name, value] : each.env) env.push_back({{"name", name}, {"value", value}});
+        for (const auto& [name, value] : variables) env.push_back({{"name", name}, {"value", value}});
         servers.push_back({{"name", each.name}, {"command", each.command}, {"args", each.args}, {"env", std::move(env)}});
       }
       asked_ = kNew;
@@ -133,7 +135,7 @@ class AcpDialect : public Dialect {
     const std::string path = text_at(params, {"path"});
     const auto refuse = [&](int code, const std::string& why) {
       reply["error"] = {{"code", code}, {"message", why}};
-      tell(EventKind::permission, "refused: " + why);
+      if (code != kNotFound) tell(EventKind::permission, "refused: " + why);
     };
     if (path.empty() || (!reading && !at(params, {"content"}).is_string())) return refuse(kInvalid, "path and content are texts");
     if (outgoing_.size() > kUnread) return refuse(kInvalid, "too many answers wait to be read");

@@ -194,6 +194,7 @@ Result<> Child::start(const ChildSpec& spec) {
   if (turn_.confined) {
     argv.emplace_back("--confined");
     std::set<std::string> writable;
+    writable.insert(turn_.cwd.string());
     for (const fs::path& each : turn_.writable) writable.insert(each.string());
     const std::string home = value_of(env, "HOME"), temporary = value_of(env, "TMPDIR");
     writable.insert(temporary.empty() ? "/tmp" : temporary);

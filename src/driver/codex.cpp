@@ -156,11 +156,8 @@ class CodexDriver : public Driver {
     for (const std::string& each : settings) set(each);
     if (settings.empty()) HONE_CHECK(servers(turn, set));
     // Its shell may see no more than a few names: that it works in a turn has to be among them. No secret goes this way.
-    for (const std::string& each : turn.env) {
-      const std::size_t equals = each.find('=');
-      if (each.starts_with("HONE_") && equals != std::string::npos && each.substr(0, equals).find("TOKEN") == std::string::npos)
-        set("shell_environment_policy.set." + each.substr(0, equals) + "=" + toml_text(each.substr(equals + 1)));
-    }
+    for (const auto& [name, value] : own_variables(turn))
+      if (name.find("TOKEN") == std::string::npos) set("shell_environment_policy.set." + name + "=" + toml_text(value));
     child.argv.emplace_back("-");
     CodexDialect dialect(turn);
     return run_dialect(child, turn, dialect);
@@ -173,6 +170,8 @@ class CodexDriver : public Driver {
     // `hone` speaks to its launcher through a socket.
     set("sandbox_workspace_write.network_access=true");
     HONE_TRY(const auto all, mcp_servers(turn.config));
+    std::string names;
+    for (const auto& [name, value] : own_variables(turn)) names += (names.empty() ? "" : ", ") + toml_text(name);
     for (const McpServer& each : all) {
       const std::string key = "mcp_servers." + each.name + ".";
       std::string args;
@@ -180,6 +179,7 @@ class CodexDriver : public Driver {
       set(key + "command=" + toml_text(each.command));
       set(key + "args=[" + args + "]");
       for (const auto& [name, value] : each.env) set(key + "env." + name + "=" + toml_text(value));
+      set(key + "env_vars=[" + names + "]");
       // Without these it may start without the server, cut a long measurement, or refuse the call.
       set(key + "required=true");
       set(key + "startup_timeout_sec=60");

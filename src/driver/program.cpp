@@ -75,6 +75,13 @@ Result<std::vector<McpServer>> mcp_servers(const fs::path& config) {
   return out;
 }
 
+std::map<std::string, std::string> own_variables(const Turn& turn) {
+  std::map<std::string, std::string> out;
+  for (const std::string& each : turn.env)
+    if (const std::size_t equals = each.find('='); each.starts_with("HONE_") && equals != std::string::npos) out[each.substr(0, equals)] = each.substr(equals + 1);
+  return out;
+}
+
 std::vector<std::string> words_of(std::string_view line) {
   std::vector<std::string> out;
   std::string word;

@@ -52,6 +52,10 @@ struct McpServer {
 // Of CONFIG/mcp.json; none when there is no such file. Kind contract: it is malformed.
 Result<std::vector<McpServer>> mcp_servers(const fs::path& config);
 
+// Hone's own variables of a turn. An agent program may hand on next to nothing of its environment to the servers and shells that
+// it starts, where `hone` has to know that it works in a turn.
+std::map<std::string, std::string> own_variables(const Turn& turn);
+
 std::unique_ptr<Driver> make_command_driver(const AgentSpec& spec);
 std::unique_ptr<Driver> make_claude_driver(const AgentSpec& spec);
 std::unique_ptr<Driver> make_codex_driver(const AgentSpec& spec);

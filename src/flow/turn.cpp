@@ -58,7 +58,7 @@ std::vector<std::string> environment_of(const FlowOptions& options, const TurnSe
 // Never this process's own: a program that reads to its end would wait for ever.
 std::string stdin_of(const AgentSpec& spec) {
   if (spec.kind == "acp") return "a pipe, open for the protocol";
-  return spec.program.find("{prompt}") != std::string::npos ? "empty; the prompt is in a file" : "the prompt, then end of file";
+  return spec.program.find("{prompt") != std::string::npos ? "empty; the prompt is an argument or in a file" : "the prompt, then end of file";
 }
 
 json event_json(const AgentEvent& event) {
@@ -136,6 +136,7 @@ Result<TurnOutcome> tuner_turn(Books& books, Desk& desk, Live& live, const FlowO
   tuner.by = setup.agent.role;
   tuner.turn = setup.turn;
   tuner.confirm_share = kConfirmShare;
+  tuner.contenders = 1;
   tuner.progress = [&](const std::string& line) {
     const AgentEvent event{EventKind::text, now_s() - start, line, {}, {}};
     live.event(event);

@@ -16,7 +16,8 @@ def work(name):
 
 
 SCRIPTS = {"work": work("work"), "say": Script([Say("Only words.")]),
-           "wide": Script([shell("head -c 3000000 /dev/zero | tr '\\0' x"), Say("Seen.")])}
+           "tries": Script([shell("touch ../outside; echo made > made.txt"), Say("Tried.")]),
+          "wide": Script([shell("head -c 3000000 /dev/zero | tr '\\0' x"), Say("Seen.")])}
 REPORTS, LACK = {}, {}
 
 
@@ -32,6 +33,7 @@ def prepare(have, lack):
             case("reads", "say", prompt=LONG)
             case("chooses", "say", spec=f"{name}/scripted-two:high")
             case("wide", "wide")
+            case("confined", "tries", confined=True)
     REPORTS.update(turns.run_all(cases))
     server.stop()
 
@@ -87,6 +89,12 @@ class Direct(unittest.TestCase):
         report = self.report(program, "wide")
         self.assertIn("Seen.", report.result["last_text"])
         self.assertLess(max(len(each["text"]) for each in report.events), 1 << 20, "an event's text is bounded")
+
+    @turns.per_program(*NATIVE)
+    def check_confined_it_works_within_its_folder(self, program):
+        report = self.report(program, "confined")
+        self.assertIn("Read-only file system", "".join(report.requests[-1]["results"]), report)
+        self.assertEqual(report.files.get("made.txt"), "made\n", report)
 
 
 if __name__ == "__main__":

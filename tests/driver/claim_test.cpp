@@ -232,6 +232,18 @@ TEST(Acp, OneThatAsksAndDoesNotReadIsEnded) {
   EXPECT_NE(done.reason.find("does not read"), std::string::npos) << done.reason;
 }
 
+TEST(Acp, ServersAreToldThatTheyWorkInATurn) {
+  Fake fake("acp-servers");
+  fake.turn.config = fake.folder / "agents";
+  fs::create_directories(fake.turn.config);
+  ASSERT_TRUE(write_file_atomic(fake.turn.config / "mcp.json", R"({"mcpServers":{"hone":{"command":"/x/hone","args":["mcp"],"env":{"A":"b","HONE_SHARE":"theirs"}}}})"));
+  fake.turn.env.insert(fake.turn.env.end(), {"HONE_TURN=3", "HONE_SHARE=ours", "KEY=secret"});
+  acp(fake, R"(*'"initialize"'*) echo '{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":1}}';;
+*'"session/new"'*) echo "$line" > asked; echo '{"jsonrpc":"2.0","id":2,"error":{"code":-32000,"message":"Authentication required"}}';;)");
+  const auto asked = nlohmann::json::parse(*read_file(fake.turn.cwd / "asked"));
+  EXPECT_EQ(asked["params"]["mcpServers"][0]["env"], nlohmann::json::parse(R"([{"name":"A","value":"b"},{"name":"HONE_SHARE","value":"theirs"},{"name":"HONE_TURN","value":"3"}])"));
+}
+
 TEST(Acp, NoAnswerIsSilence) {
   Fake fake("acp-silent");
   fake.turn.limits.silence_s = 1;

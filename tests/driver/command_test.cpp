@@ -22,9 +22,15 @@ TEST(Command, ReadsThePromptAndEnds) {
   EXPECT_FALSE(done.usage.input_tokens || done.usage.cost_usd) << "unknown, not nought";
 }
 
-TEST(Command, TakesThePromptAsAFile) {
+TEST(Command, TakesThePromptAsAFileOrAnArgument) {
   Fake fake("file");
-  EXPECT_EQ(fake.run("command:" + fake.program("agent", "cat \"$2\"; cat").string() + " --prompt {prompt}").last_text, "the prompt");
+  const std::string agent = fake.program("agent", "cat \"$2\"; cat").string(), echo = fake.program("echoes", "echo \"$#:$1\"; cat").string();
+  EXPECT_EQ(fake.run("command:" + agent + " --prompt {prompt_file}").last_text, "the prompt");
+  fake.turn.prompt = "with blanks and {prompt}";
+  EXPECT_EQ(fake.run("command:" + echo + " --p={prompt}").last_text, "1:--p=with blanks and {prompt}");
+  fake.turn.prompt = std::string(200000, 'x');
+  EXPECT_THROW(fake.run("command:" + echo + " {prompt}"), std::runtime_error) << "a word has a limit, a file has none";
+  EXPECT_EQ(fake.run("command:" + agent + " --prompt {prompt_file}").end, TurnEnd::finished);
 }
 
 TEST(Command, ItsExitCodeAndLastWordsAreTheReason) {

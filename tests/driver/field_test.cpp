@@ -40,7 +40,7 @@ TEST(Field, StandardInputEnds) {
   claude.program("claude", R"(cat > /dev/null; echo '{"type":"result","subtype":"success","is_error":false}')");
   EXPECT_EQ(claude.run("claude").end, TurnEnd::finished);
   Fake command("reading-file");
-  EXPECT_EQ(command.run("command:" + command.program("agent", "cat; cat \"$1\"").string() + " {prompt}").last_text, "the prompt") << "read from the file, nothing from the input";
+  EXPECT_EQ(command.run("command:" + command.program("agent", "cat; cat \"$1\"").string() + " {prompt_file}").last_text, "the prompt") << "read from the file, nothing from the input";
 }
 
 // C30: cancelled, it says that it ended well and used nothing.

@@ -17,9 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const unsigned char* data, std::size_t siz
     for (const auto& count : {event.usage.input_tokens, event.usage.cached_tokens, event.usage.output_tokens})
       if (count && *count < 0) std::abort();
   };
-  constexpr auto makers = {hone::make_command_dialect, hone::make_claude_dialect, hone::make_codex_dialect, hone::make_acp_dialect};
-  const bool json_lines = data[0] % makers.size() == 3;
-  const auto dialect = makers.begin()[data[0] % makers.size()](turn);
+  constexpr std::unique_ptr<hone::Dialect> (*makers[])(const hone::Turn&) = {hone::make_command_dialect, hone::make_claude_dialect, hone::make_codex_dialect,
+                                                                             hone::make_acp_dialect};
+  const bool json_lines = data[0] % 4 == 3;
+  const auto dialect = makers[data[0] % 4](turn);
   std::string_view rest(reinterpret_cast<const char*>(data) + 1, size - 1);
   while (!rest.empty()) {
     const std::size_t end = std::min(rest.find('\n'), rest.size());
