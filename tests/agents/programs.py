@@ -62,8 +62,9 @@ def pythons():
 def quiet(command, **more):
     done = subprocess.run([str(each) for each in command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, **more)
     if done.returncode:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:] or ["no message"]
-        raise Missing(f"{pathlib.Path(command[0]).name}: {last[0][:200]}")
+        said = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip() and not line.startswith("hint")]
+        last = said[-1] if said else "no message"
+        raise Missing(f"{pathlib.Path(command[0]).name}: {last[:200]}")
 
 
 def uv(home):
@@ -82,16 +83,25 @@ def install(program, home, folder):
         python = next((path for version, path in pythons() if version >= program.python), None)
         if not python:
             raise Missing(f"needs Python {'.'.join(map(str, program.python))}")
+    packages = ["install", "--quiet", "--no-deps", "--only-binary", ":all:", "-r", program.lock]
+    if not program.python:
+        packages += ["--require-hashes", "--target", folder]
     installer = uv(home)
     env = dict(os.environ, UV_CACHE_DIR=str(home / ".uv-cache"), UV_PYTHON_DOWNLOADS="never", UV_LINK_MODE="hardlink")
+    env.setdefault("UV_SYSTEM_CERTS", "1")
     shutil.rmtree(folder, ignore_errors=True)
-    command = [installer, "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:", "-r", program.lock]
     try:
         if program.python:
             quiet([installer, "venv", "--quiet", "--python", python, folder], env=env)
-            quiet([*command, "--compile-bytecode", "--python", folder / "bin/python"], env=env)
+            quiet([installer, "pip", *packages, "--compile-bytecode", "--python", folder / "bin/python"], env=env)
         else:
-            quiet([*command, "--require-hashes", "--python", python, "--target", folder], env=env)
+            quiet([installer, "pip", *packages, "--python", python], env=env)
+    except Missing:
+        # A machine whose package index only pip knows.
+        shutil.rmtree(folder, ignore_errors=True)
+        if program.python:
+            quiet([python, "-m", "venv", folder])
+        quiet([folder / "bin/python" if program.python else installer.parent / "python", "-m", "pip", *packages, "--disable-pip-version-check"])
     finally:
         shutil.rmtree(home / ".uv-cache", ignore_errors=True)
     for name in program.needs:      # one copy of what two programs hold
