@@ -227,7 +227,8 @@ class AcpDialect : public Dialect {
       did_anything_ = true;
       learn(calls_[text_at(update, {"toolCallId"})], update);
       const json& input = at(update, {"rawInput"});
-      tell(EventKind::tool_call, input.is_null() ? text_at(update, {"title"}) : input.dump(-1, ' ', false, json::error_handler_t::replace), text_at(update, {"title"}));
+      const std::string title = text_at(update, {"title"});
+      tell(EventKind::tool_call, input.is_null() ? title : input.dump(-1, ' ', false, json::error_handler_t::replace), title);
       result_of(update);
     } else if (kind == "tool_call_update") {
       learn(calls_[text_at(update, {"toolCallId"})], update);

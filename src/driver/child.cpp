@@ -234,7 +234,8 @@ Result<> Child::start(const ChildSpec& spec) {
   posix_spawnattr_destroy(&attributes);
   if (code != 0) {
     pid_ = -1;
-    return fail(make_error(ErrorKind::environment, "cannot start {}: {}", keeper, std::strerror(code)).with_hint("install hone and its share/hone/libexec from the same build"));
+    return fail(make_error(ErrorKind::environment, "cannot start {}: {}", keeper, std::strerror(code))
+                    .with_hint("install hone and its share/hone/libexec from the same build"));
   }
   in_.reset(::dup(in.write.get()));
   out_.reset(::dup(out.read.get()));

@@ -40,14 +40,16 @@ Result<TurnResult> run_dialect(const ChildSpec& spec, const Turn& turn, Dialect&
   } else {
     result.end = TurnEnd::failed;
     result.reason = one_line(heard.reason);
-    if (result.reason.empty() && dialect.over() && end.exit_code) result.reason = fmt::format("it said that it was done, and then: exit {}", *end.exit_code);
+    if (result.reason.empty() && heard.success == true && dialect.over() && end.exit_code)
+      result.reason = fmt::format("it said that it was done, and then: exit {}", *end.exit_code);
     if (result.reason.empty() && end.signal) result.reason = fmt::format("ended by signal {}", *end.signal);
     if (result.reason.empty()) {
       // Set-up errors have no event: what was said last on standard error is all there is.
       std::string_view said = end.err;
       while (!said.empty() && (said.back() == '\n' || said.back() == ' ')) said.remove_suffix(1);
       const std::string last = one_line(said.substr(said.rfind('\n') + 1));
-      if (said.find('\n') != std::string_view::npos) dialect.tell(EventKind::note, "standard error: " + clip(said.substr(said.size() - std::min<std::size_t>(said.size(), 2048))));
+      if (said.find('\n') != std::string_view::npos)
+        dialect.tell(EventKind::note, "standard error: " + clip(said.substr(said.size() - std::min<std::size_t>(said.size(), 2048))));
       result.reason = fmt::format("exit {}{}", end.exit_code.value_or(-1), last.empty() ? ", and no closing event" : ": " + last);
     }
   }

@@ -61,7 +61,11 @@ std::string own_devices() {
   if (::mount("none", "/dev/shm", "tmpfs", MS_NOSUID | MS_NODEV, "mode=1777") != 0) return why("own /dev/shm");
   ::mkdir("/dev/pts", 0755);
   if (::mount("none", "/dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620") != 0) return why("own /dev/pts");
-  constexpr const char* links[][2] = {{"pts/ptmx", "/dev/ptmx"}, {"/proc/self/fd", "/dev/fd"}, {"/proc/self/fd/0", "/dev/stdin"}, {"/proc/self/fd/1", "/dev/stdout"}, {"/proc/self/fd/2", "/dev/stderr"}};
+  constexpr const char* links[][2] = {{"pts/ptmx", "/dev/ptmx"},
+                                      {"/proc/self/fd", "/dev/fd"},
+                                      {"/proc/self/fd/0", "/dev/stdin"},
+                                      {"/proc/self/fd/1", "/dev/stdout"},
+                                      {"/proc/self/fd/2", "/dev/stderr"}};
   for (const auto& each : links)
     if (::symlink(each[0], each[1]) != 0) return why(std::string("link ") + each[1]);
   return "";
@@ -78,13 +82,15 @@ std::string settings_read_only() {
 }
 
 // Sockets of services that do as root what they are asked, whoever has the view that the caller has.
-constexpr const char* kServices[] = {"/run/docker.sock", "/run/containerd", "/run/podman", "/run/crio", "/run/dbus", "/run/systemd/private", "/run/snapd.socket", "/run/libvirt"};
+constexpr const char* kServices[] = {"/run/docker.sock", "/run/containerd",      "/run/podman",       "/run/crio",
+                                     "/run/dbus",        "/run/systemd/private", "/run/snapd.socket", "/run/libvirt"};
 
 }  // namespace
 
 std::string give_up_privileges() {
   // What is left lets root work with files and processes of its own; CAP_SETFCAP lets it make a user namespace for another sandbox.
-  constexpr unsigned kept[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID, CAP_SETUID, CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SETFCAP};
+  constexpr unsigned kept[] = {CAP_CHOWN, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_FSETID, CAP_KILL, CAP_SETGID, CAP_SETUID,
+                               CAP_SETPCAP, CAP_NET_BIND_SERVICE, CAP_SETFCAP};
   for (unsigned cap = 0; cap < 64; ++cap) {
     bool keep = false;
     for (const unsigned each : kept) keep = keep || each == cap;
