@@ -1,4 +1,4 @@
-// How the tuner has a candidate judged. The real one asks the judge; tests bring their own.
+// How the tuner and the flows have a candidate judged. The real one asks the judge; tests bring their own.
 #ifndef HONE_AGENT_EVALUATOR_H
 #define HONE_AGENT_EVALUATOR_H
 
@@ -17,6 +17,11 @@ struct Evaluation {
   bool quick = true;                       // false: a full measurement that may decide KEEP
   std::optional<Candidate> incumbent;      // full: what must be beaten; none: the baseline
   std::optional<double> time_budget_s;
+  std::vector<std::string> workloads = {};  // empty: all
+  std::optional<int> samples = {};         // exactly this many pairs a workload
+  bool baseline = false;                   // the baseline itself; `candidate` is not looked at
+  const std::atomic<bool>* cancel = nullptr;   // instead of the evaluator's own
+  Progress progress = {};
 };
 
 class Evaluator {

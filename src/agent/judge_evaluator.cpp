@@ -20,13 +20,16 @@ class JudgeEvaluator : public Evaluator {
 
   Result<Report> evaluate(const Evaluation& evaluation) override {
     JudgeRequest request;
-    request.candidate = evaluation.candidate;
+    if (!evaluation.baseline) request.candidate = evaluation.candidate;
     request.incumbent = evaluation.incumbent;
     request.quick = evaluation.quick;
     // A shorter time than the contract's policy, never a longer one.
     if (evaluation.time_budget_s)
       request.time_budget_s = std::min(*evaluation.time_budget_s, task_.timing.budget_s * static_cast<double>(task_.workloads.size()));
-    request.cancel = cancel_;
+    request.workloads = evaluation.workloads;
+    request.samples = evaluation.samples;
+    request.progress = evaluation.progress;
+    request.cancel = evaluation.cancel != nullptr ? evaluation.cancel : cancel_;
     if (evaluation.quick) request.baselines = baselines_;
     auto report = bureau_.judge(request);
     // Which baseline counts does not depend on the candidate; a full measurement looks again.

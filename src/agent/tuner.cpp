@@ -9,7 +9,6 @@
 #include "agent/strategy.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "judge/receipt.h"
 
 namespace hone {
 namespace {
@@ -17,25 +16,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kAhead = 4;             // configurations compiled before the next is measured
-constexpr int kContenders = 3;                // winners that are measured again before the search gives up
 constexpr int kMachineFaults = 3;             // in a row, before the run is broken off
 constexpr double kRemeasureSeconds = 20;      // a full measurement, when no time budget says less
-
-// Whether an error is the candidate's own, so that the run goes on with the next.
-bool of_the_candidate(ErrorKind kind) {
-  switch (kind) {
-    case ErrorKind::usage:
-    case ErrorKind::not_found:
-    case ErrorKind::contract:       // the task's: a candidate that breaks its own was not loaded
-    case ErrorKind::environment:
-    case ErrorKind::sandbox_unavailable:
-    case ErrorKind::no_compiler:
-    case ErrorKind::io:
-      return false;
-    default:
-      return true;
-  }
-}
 
 class Search {
  public:
@@ -53,6 +35,11 @@ class Search {
       if (!confirmed) end = fail(std::move(confirmed).error());
       else if (*confirmed == Confirmed::cancelled) end = RunEnd::cancelled;
       else if (*confirmed == Confirmed::retained && target_met()) end = RunEnd::target_reached;
+    }
+    if (options_.turn > 0) {
+      if (!end) return fail(std::move(end).error());
+      outcome_.end = *end;
+      return outcome_;
     }
     if (!end) {
       // Best effort: the reason may be that nothing can be written.
@@ -76,7 +63,7 @@ class Search {
   // A full measurement's share of the time, and what the search leaves for two of them.
   double remeasure_s() const {
     const auto total = options_.budget.seconds();
-    return total ? std::clamp(*total * 0.2, 0.5, kRemeasureSeconds) : kRemeasureSeconds;
+    return total ? std::clamp(*total * options_.confirm_share, 0.5, kRemeasureSeconds) : kRemeasureSeconds;
   }
   bool search_time_is_over() const {
     const auto total = options_.budget.seconds();
@@ -136,56 +123,28 @@ class Search {
     evaluator_.prepare(batch);
   }
 
-  // One judgement with its rows: a start, then a result or a cancellation. nullopt: cancelled.
+  // One judgement with its rows. nullopt: cancelled.
   Result<std::optional<Experiment>> judge_once(const std::string& purpose, const Candidate& candidate, Evaluation evaluation,
                                                const std::optional<Point>& point) {
     const bool search = purpose == "search";
     const auto open = progress_.open_starts.find(purpose + ":" + candidate.sha256);
-    const int tries = open == progress_.open_starts.end() ? 0 : open->second;
-    const int total = static_cast<int>(workloads_);
-    Experiment experiment;
-    if (tries >= kMaxAttempts) {
-      experiment = failed_experiment(
-          make_error(ErrorKind::cancelled, "interrupted {} times while it was judged ({})", tries, params_text(candidate.values))
-              .with_hint("judge it alone with `hone bench` to see why"),
-          candidate, total);
-      experiment.attempts = tries;
-    } else {
-      HONE_CHECK(ledger_.append("evaluation_started", elapsed_s(),
-                                {{"purpose", purpose},
-                                 {"candidate", candidate.name},
-                                 {"sha256", candidate.sha256},
-                                 {"params", candidate.values},
-                                 {"attempt", tries + 1}}));
-      evaluation.quick = search;
-      const double start = now_s();
-      auto report = evaluator_.evaluate(evaluation);
-      const bool stopped = cancelled() && (!report || report->cancelled);
-      if (stopped || (!report && !of_the_candidate(report.error().kind))) {
-        HONE_CHECK(ledger_.append("evaluation_cancelled", elapsed_s(), {{"purpose", purpose}, {"sha256", candidate.sha256}}));
-        refresh();
-        if (stopped) return std::optional<Experiment>();
-        return fail(std::move(report).error());
-      }
-      if (report) {
-        HONE_CHECK(write_receipt(*report, run_.receipts()));
-        experiment = experiment_of(*report, candidate);
-        if (report->total > 0) workloads_ = static_cast<std::size_t>(report->total);
-      } else {
-        experiment = failed_experiment(report.error(), candidate, total);
-      }
-      experiment.attempts = tries + 1;
-      experiment.seconds = std::round((now_s() - start) * 1000) / 1000;
-      HONE_CHECK(count_machine_faults(experiment));
-    }
-    experiment.family = candidate.name;
-    experiment.parent = parent_of(candidate, point);
-    experiment.idea = "tuner " + options_.strategy + ": " + params_text(candidate.values);
-    json data = experiment;
-    data["by"] = "tuner";
-    HONE_CHECK(ledger_.append(search ? "evaluation" : "remeasure", elapsed_s(), std::move(data)));
+    evaluation.quick = search;
+    const Judging where{run_, ledger_, evaluator_, [this] { return elapsed_s(); }, options_.cancel, static_cast<int>(workloads_)};
+    auto judged = hone::judge_once(where, evaluation, !search, open == progress_.open_starts.end() ? 0 : open->second,
+                                   [&](Experiment& experiment, json& extra) -> Result<> {
+                                     HONE_CHECK(count_machine_faults(experiment));
+                                     experiment.family = candidate.name;
+                                     experiment.parent = parent_of(candidate, point);
+                                     experiment.idea = "tuner " + options_.strategy + ": " + params_text(candidate.values);
+                                     extra["by"] = options_.by;
+                                     if (options_.turn > 0) extra["turn"] = options_.turn;
+                                     return {};
+                                   });
     refresh();
-    return std::optional<Experiment>(std::move(experiment));
+    if (!judged) return fail(std::move(judged).error());
+    if (!*judged) return std::optional<Experiment>();
+    if ((*judged)->report && (*judged)->report->total > 0) workloads_ = static_cast<std::size_t>((*judged)->report->total);
+    return std::optional<Experiment>(std::move((*judged)->experiment));
   }
 
   // A device that fails for one configuration may be that configuration's doing; for several in a
@@ -287,7 +246,9 @@ class Search {
                      [](const Experiment* a, const Experiment* b) { return *a->geomean > *b->geomean; });
     int tried = 0;
     for (const Experiment* each : passing) {
-      if (tried++ >= kContenders) break;
+      // In a flow there are many turns: what one has settled takes no place in the next.
+      if (options_.turn > 0 && settled(each->sha256) && keeps_of(each->sha256) < 2) continue;
+      if (tried++ >= options_.contenders) break;
       const auto seed = std::find_if(options_.seeds.begin(), options_.seeds.end(),
                                      [&](const Candidate& seed_) { return seed_.name == each->candidate; });
       if (seed == options_.seeds.end()) continue;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "agent/evaluator.h"
+#include "agent/judging.h"
 #include "run/frontier.h"
 #include "run/ledger.h"
 #include "run/progress.h"
@@ -28,6 +29,10 @@ struct TunerOptions {
   Budget budget;
   std::optional<double> target;            // geomean over the baseline, measured twice, that ends the run
   const std::atomic<bool>* cancel = nullptr;
+  std::string by = "tuner";                // in the rows; in a flow the role
+  double confirm_share = 0.2;              // of a time budget: one full measurement
+  int contenders = 3;                      // winners that are measured again before the search gives up
+  int turn = 0;                            // of a flow, which ends the run itself; 0: this is the run
   std::function<void(const std::string&)> progress;   // "12/60 evaluations, 31 s, best 1.42x (MR=3 NR=4), last PASS 1.31x"
 };
 
@@ -40,9 +45,6 @@ struct TunerOutcome {
   std::optional<FrontierEntry> retained;   // added by this session
   std::string note;                        // why the fastest of the search was not retained, if it was not
 };
-
-// An interrupted configuration is tried this often in all before it is recorded as an error.
-constexpr int kMaxAttempts = 3;
 
 // Errors: contract (space), io (ledger, disk), and faults of the machine that no candidate explains
 // (environment, sandbox, device); the ledger then says that the run was broken off.

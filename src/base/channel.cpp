@@ -12,11 +12,6 @@
 #include "base/clock.h"
 
 namespace hone {
-namespace {
-
-constexpr std::size_t kLongestLine = std::size_t{512} << 20;
-
-}  // namespace
 
 Channel::~Channel() {
   if (fd_ >= 0) ::close(fd_);
@@ -46,13 +41,14 @@ Channel::Got Channel::receive(nlohmann::json& message, double timeout_s) {
   const double end = now_s() + timeout_s;
   for (;;) {
     if (const std::size_t line = read_.find('\n', scanned_); line != std::string::npos) {
+      if (line > longest_line_) return Got::closed;
       message = nlohmann::json::parse(read_.begin(), read_.begin() + static_cast<std::ptrdiff_t>(line), nullptr, false);
       read_.erase(0, line + 1);
       scanned_ = 0;
       return message.is_object() ? Got::message : Got::closed;
     }
     scanned_ = read_.size();
-    if (read_.size() > kLongestLine) return Got::closed;
+    if (read_.size() > longest_line_) return Got::closed;
     const double left = end - now_s();
     pollfd wait = {fd_, POLLIN, 0};
     const int ready = ::poll(&wait, 1, timeout_s < 0 ? -1 : std::max(0, static_cast<int>(std::ceil(left * 1e3))));

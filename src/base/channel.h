@@ -1,4 +1,4 @@
-// JSON objects, one a line, over a socket between two processes that trust each other.
+// JSON objects, one a line, over a socket between two processes. A stranger's lines are bounded by `longest_line`.
 #ifndef HONE_BASE_CHANNEL_H
 #define HONE_BASE_CHANNEL_H
 
@@ -14,8 +14,8 @@ namespace hone {
 
 class Channel {
  public:
-  explicit Channel(int fd) : fd_(fd) {}
-  Channel(Channel&& other) noexcept : fd_(std::exchange(other.fd_, -1)), read_(std::move(other.read_)) {}
+  explicit Channel(int fd, std::size_t longest_line = std::size_t{512} << 20) : fd_(fd), longest_line_(longest_line) {}
+  Channel(Channel&& other) noexcept : fd_(std::exchange(other.fd_, -1)), longest_line_(other.longest_line_), read_(std::move(other.read_)) {}
   ~Channel();
 
   // Both ends of a new one; the second is handed to a child. Kind environment.
@@ -30,6 +30,7 @@ class Channel {
 
  private:
   int fd_;
+  std::size_t longest_line_;
   std::mutex sending_;
   std::string read_;
   std::size_t scanned_ = 0;

@@ -47,11 +47,12 @@ std::vector<char*> pointers(const std::vector<std::string>& strings) {
 }
 
 // Takes what is there; false at end of file.
-bool drain(int fd, std::string& kept, std::size_t limit, std::uint64_t& dropped) {
+bool drain(int fd, std::string& kept, std::size_t limit, std::uint64_t& dropped, const std::function<void(std::string_view)>& seen = {}) {
   char buffer[65536];
   const ssize_t n = ::read(fd, buffer, sizeof buffer);
   if (n < 0) return errno == EINTR || errno == EAGAIN;
   if (n == 0) return false;
+  if (seen) seen({buffer, static_cast<std::size_t>(n)});
   const std::size_t take = std::min(static_cast<std::size_t>(n), limit - kept.size());
   kept.append(buffer, take);
   dropped += static_cast<std::size_t>(n) - take;
@@ -105,6 +106,16 @@ Result<ProcessOutcome> run_process(const ProcessSpec& spec) {
   ::fcntl(in.write_end, F_SETFL, O_NONBLOCK);
 
   ProcessOutcome outcome;
+  double asked = 0;              // when the leader got SIGINT
+  const auto cancelled = [&] {   // and has had its time
+    if (spec.cancel == nullptr || !spec.cancel->load()) return false;
+    if (spec.stop_s <= 0) return true;
+    if (asked == 0) {
+      asked = now_s();
+      ::kill(pid, SIGINT);
+    }
+    return now_s() - asked > spec.stop_s;
+  };
   std::size_t written = 0;
   if (spec.stdin_text.empty()) Pipe::close_end(in.write_end);
   bool killed = false;
@@ -114,7 +125,7 @@ Result<ProcessOutcome> run_process(const ProcessSpec& spec) {
     pollfd polls[3] = {{out.read_end, POLLIN, 0}, {err.read_end, POLLIN, 0}, {in.write_end, POLLOUT, 0}};
     ::poll(polls, 3, 20);
     if ((polls[0].revents & (POLLIN | POLLHUP)) != 0 && !drain(out.read_end, outcome.out, spec.stdout_limit, outcome.out_dropped)) Pipe::close_end(out.read_end);
-    if ((polls[1].revents & (POLLIN | POLLHUP)) != 0 && !drain(err.read_end, outcome.err, spec.stderr_limit, outcome.err_dropped)) Pipe::close_end(err.read_end);
+    if ((polls[1].revents & (POLLIN | POLLHUP)) != 0 && !drain(err.read_end, outcome.err, spec.stderr_limit, outcome.err_dropped, spec.on_err)) Pipe::close_end(err.read_end);
     if ((polls[2].revents & (POLLOUT | POLLERR)) != 0) {
       const ssize_t n = ::write(in.write_end, spec.stdin_text.data() + written, spec.stdin_text.size() - written);
       if (n > 0) written += static_cast<std::size_t>(n);
@@ -123,7 +134,7 @@ Result<ProcessOutcome> run_process(const ProcessSpec& spec) {
     if (killed) break;
     outcome.timed_out = now_s() - start > spec.timeout_s;
     outcome.flooded = outcome.out.size() + outcome.err.size() + outcome.out_dropped + outcome.err_dropped > spec.output_kill;
-    outcome.cancelled = spec.cancel != nullptr && spec.cancel->load();
+    outcome.cancelled = cancelled();
     siginfo_t info = {};
     const bool ended = ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == pid;
     if (outcome.timed_out || outcome.flooded || outcome.cancelled || ended) {
@@ -137,13 +148,14 @@ Result<ProcessOutcome> run_process(const ProcessSpec& spec) {
   for (;;) {
     const pid_t done = ::wait4(pid, &status, WNOHANG, &usage);
     if (done == pid || (done < 0 && errno != EINTR)) break;
-    if (now_s() - start > spec.timeout_s || (spec.cancel != nullptr && spec.cancel->load())) {
+    if (now_s() - start > spec.timeout_s || cancelled()) {
       outcome.timed_out = outcome.timed_out || now_s() - start > spec.timeout_s;
       ::kill(-pid, SIGKILL);
     }
     ::usleep(500);
   }
   ::kill(-pid, SIGKILL);
+  outcome.cancelled = outcome.cancelled || asked > 0;
   outcome.wall_s = now_s() - start;
   outcome.max_rss_bytes = static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
   if (WIFEXITED(status)) outcome.exit_code = WEXITSTATUS(status);

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -23,6 +25,8 @@ struct ProcessSpec {
   std::size_t stderr_limit = std::size_t{1} << 20;
   std::size_t output_kill = std::size_t{64} << 20;  // bytes of both after which the group is killed
   const std::atomic<bool>* cancel = nullptr;        // when it turns true the group is killed
+  double stop_s = 0;                                // above 0: by `cancel` the leader gets SIGINT and this long first
+  std::function<void(std::string_view)> on_err;     // bytes of standard error as they come, besides being kept
 };
 
 struct ProcessOutcome {

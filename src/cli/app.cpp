@@ -89,6 +89,12 @@ CLI::App* add_command(CLI::App& verb, Invocation& invocation, const char* name, 
   return command;
 }
 
+std::vector<std::string> verb_names() {
+  std::vector<std::string> names;
+  for (const Verb& verb : kVerbs) names.emplace_back(verb.name);
+  return names;
+}
+
 std::unique_ptr<CLI::App> make_app(Invocation& invocation) {
   auto app = std::make_unique<CLI::App>("agents make compute kernels faster, and a claimed speedup can be trusted", "hone");
   app->formatter_fn([](const CLI::App* each, const std::string&, CLI::AppFormatMode) { return help_text(page_of(*each)); });

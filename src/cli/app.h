@@ -20,6 +20,9 @@ struct Outcome {
 // unknown verb or flag, suggest the nearest one and say where help is.
 Result<Outcome> parse(CLI::App& app, const std::vector<std::string>& arguments);
 
+// Of the table: what this program can do.
+std::vector<std::string> verb_names();
+
 }  // namespace hone::cli
 
 #endif

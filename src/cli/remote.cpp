@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "base/text.h"
 #include "inspect/inspect.h"
 #include "run/run.h"
 
@@ -12,7 +13,11 @@ Result<std::optional<client::ServiceClient>> find_service(const Global& global, 
   const std::string url = !flag.empty() ? flag : environment != nullptr && *environment != '\0' ? environment : manifest;
   if (url.empty() || url == "local") return std::optional<client::ServiceClient>();
   const char* token = std::getenv("HONE_TOKEN");
-  HONE_TRY(auto service, client::ServiceClient::create({.url = url, .token = token != nullptr ? token : "", .progress = progress_printer(global), .cancel = &interrupted()}));
+  client::ClientOptions options{.url = url, .token = token != nullptr ? token : "", .progress = progress_printer(global), .cancel = &interrupted()};
+  if (const char* patience = std::getenv("HONE_PATIENCE"); patience != nullptr && *patience != '\0') {
+    HONE_TRY(options.patience_s, parse_duration(patience));
+  }
+  HONE_TRY(auto service, client::ServiceClient::create(std::move(options)));
   return std::optional<client::ServiceClient>(std::move(service));
 }
 

@@ -1,4 +1,5 @@
 // Which service a verb talks to: --remote, HONE_URL, the run's manifest, in this order; its token from HONE_TOKEN.
+// HONE_PATIENCE: for how long a service that does not answer is tried again (120 s).
 #ifndef HONE_CLI_REMOTE_H
 #define HONE_CLI_REMOTE_H
 

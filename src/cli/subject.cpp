@@ -20,12 +20,6 @@ std::string task_in_path(const fs::path& candidate) {
   return {};
 }
 
-Result<std::optional<Run>> run_of(const std::string& named) {
-  if (named.empty()) return find_run_here();
-  HONE_TRY(Run run, find_run(fs::path(named)));
-  return std::optional<Run>(std::move(run));
-}
-
 Result<Task> find_task(const std::string& candidate, const std::string& named, const std::optional<Run>& run) {
   if (run && (named.empty() || named == run->manifest.task)) return task_of(*run);
   if (!named.empty()) return load_task(named);
@@ -35,6 +29,12 @@ Result<Task> find_task(const std::string& candidate, const std::string& named, c
 }
 
 }  // namespace
+
+Result<std::optional<Run>> run_of(const std::string& named) {
+  if (named.empty()) return find_run_here();
+  HONE_TRY(Run run, find_run(fs::path(named)));
+  return std::optional<Run>(std::move(run));
+}
 
 Result<Subject> find_subject(const std::string& candidate, const std::string& task, const std::string& run) {
   Subject out;

@@ -17,6 +17,8 @@ struct Subject {
   bool in_run = false;          // the task is the run's
   std::string remote() const { return run ? run->manifest.remote : std::string(); }
 };
+// The run that a flag names, else the one that the working directory lies in.
+Result<std::optional<Run>> run_of(const std::string& named);
 // `task` and `run` are flags and may be empty. Kind usage when no task can be told.
 Result<Subject> find_subject(const std::string& candidate, const std::string& task, const std::string& run);
 // The candidate by folder, in a run also by name.

@@ -51,14 +51,20 @@ struct Verb {
   X(init, "make a run directory", "hone init --task grouped_gemm_f32 --name first")                       \
   X(run, "let agents make kernels faster", "hone run --agent tuner --budget evaluations=60,time=120s")    \
   X(status, "what a run has reached and what it has left", "hone status --run runs/first")                \
+  X(watch, "a run as it goes on: best so far, experiments, frontier, agents", "hone watch --run runs/first") \
+  X(steer, "tell the next turn's agent something", "hone steer \"try wider tiles for the long rows\"")   \
+  X(pause, "no further turn begins", "hone pause --run runs/first")                                       \
+  X(stop, "end the agents' work; what is finished is kept", "hone stop --run runs/first")                 \
   X(frontier, "retained candidates of a run", "hone frontier list --run runs/first")                      \
-  X(report, "a run's experiments as Markdown or JSON", "hone report --run runs/first")                    \
+  X(report, "a run's experiments as Markdown, HTML or JSON", "hone report --run runs/first")                    \
   X(compile, "plan and compile a candidate for every workload, without running it", "hone compile kernels/softmax_f32/pipelined") \
   X(inspect, "what a candidate's kernels are made of: resources, instructions, source lines", "hone inspect kernels/softmax_f32/pipelined --lines") \
   X(serve, "an evaluation service: judges for others on this machine's devices", "hone serve --device cpu --port 8000") \
   X(submit, "give a job to an evaluation service", "hone submit kernels/softmax_f32/pipelined --task softmax_f32 --remote http://127.0.0.1:8000 --wait") \
   X(jobs, "jobs of an evaluation service", "hone jobs list --remote http://127.0.0.1:8000") \
   X(token, "who may use an evaluation service", "hone token create ci --scope submit,read") \
+  X(mcp, "Hone's tools for an agent's program, over stdio (Model Context Protocol)", "hone mcp --run runs/first") \
+  X(guard, "a hook of agent programs: refuses writes outside the worktree", "hone guard --run runs/first < hook.json") \
   X(toolchain, "compilers of this machine, and fetching one", "hone toolchain list") \
   X(completion, "shell completion", "hone completion bash > /etc/bash_completion.d/hone")
 

@@ -5,6 +5,7 @@
 #include "cli/remote.h"
 #include "cli/subject.h"
 #include "judge/receipt.h"
+#include "run/launcher.h"
 #include "run/record.h"
 
 namespace hone::cli {
@@ -39,8 +40,45 @@ Result<Report> judge_here(const Global& global, const Task& task, const JudgeReq
   return judge(task, request, environment->bench());
 }
 
+int print_report(const Global& global, const Report& report) {
+  end_progress();
+  if (global.json) fmt::print("{}\n", to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else fmt::print("{}", to_text(report));
+  return report.exit_code();
+}
+
+// While agents work on the run, its launcher measures; nullopt: nobody works on it.
+Result<std::optional<int>> bench_by_launcher(const Global& global, const Run& run, const JudgeRequest& request, const Options& options) {
+  std::error_code code;
+  nlohmann::json ask = {{"do", "bench"}, {"workloads", request.workloads}};
+  ask["candidate"] = options.candidate == "baseline" ? options.candidate : fs::absolute(candidate_path(run, options.candidate), code).string();
+  if (request.time_budget_s) ask["time_budget_s"] = *request.time_budget_s;
+  if (request.samples) ask["samples"] = *request.samples;
+  HONE_TRY(const auto answer, ask_launcher(run, ask, progress_printer(global), &interrupted()));
+  if (!answer) {
+    HONE_CHECK(check_turn_has_launcher());
+    return std::optional<int>();
+  }
+  if (request.seed || request.memory_bytes)
+    fmt::print(stderr, "note: --seed and --memory are not taken while agents work on the run\n");
+  HONE_TRY(Report report, report_from_json(answer->value("report", nlohmann::json::object())));
+  if (const auto& receipt = (*answer)["report"]["receipt"]; receipt.is_string()) report.receipt = receipt.get<std::string>();
+  const int exit = print_report(global, report);
+  if (const auto retained = answer->find("retained"); retained != answer->end() && retained->is_string())
+    fmt::print(stderr, "retained as {}\n", retained->get<std::string>());
+  for (const auto& note : answer->value("notes", std::vector<std::string>{})) fmt::print(stderr, "note: {}\n", note);
+  if (const std::string spent = answer->value("spent", std::string()); !spent.empty()) fmt::print(stderr, "spent: {}\n", spent);
+  return std::optional<int>(exit);
+}
+
 Result<int> bench(const Global& global, const Options& options) {
   HONE_TRY(JudgeRequest request, request_of(options));
+  // First of all, and without the task: an agent's program may not see all of it.
+  HONE_TRY(const auto here, run_of(options.run));
+  if (here && (options.task.empty() || options.task == here->manifest.task)) {
+    HONE_TRY(const auto done, bench_by_launcher(global, *here, request, options));
+    if (done) return *done;
+  }
   HONE_TRY(const Subject subject, find_subject(options.candidate, options.task, options.run));
   const auto& [run, task, in_run] = subject;
   if (options.candidate != "baseline") {
@@ -64,15 +102,13 @@ Result<int> bench(const Global& global, const Options& options) {
   } else {
     kept = write_receipt(report, in_run ? run->receipts() : data_dir() / "receipts");
   }
-  end_progress();
-  if (global.json) fmt::print("{}\n", to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  else fmt::print("{}", to_text(report));
+  const int exit = print_report(global, report);
   if (!kept) {
     Global as_text = global;
     as_text.json = false;                        // stdout holds one object already
     return report_error(as_text, kept.error());
   }
-  return report.exit_code();
+  return exit;
 }
 
 }  // namespace

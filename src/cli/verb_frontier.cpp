@@ -6,6 +6,7 @@
 #include "judge/receipt.h"
 #include "run/frontier.h"
 #include "run/git.h"
+#include "run/launcher.h"
 #include "run/progress.h"
 #include "run/record.h"
 
@@ -142,35 +143,29 @@ Result<int> diff(const Global& global, const Options& options) {
   return 0;
 }
 
-// The newest full measurement of these very bytes that passed everywhere.
-Result<std::string> newest_receipt(const Opened& opened, const Candidate& candidate) {
-  const RunProgress progress = progress_of(opened.ledger.rows);
-  const Recorded* newest = nullptr;
-  for (const auto* rows : {&progress.remeasures, &progress.benches})
-    for (const Recorded& each : *rows)
-      if (each.experiment.sha256 == candidate.sha256 && each.experiment.scored && (newest == nullptr || each.row > newest->row)) newest = &each;
-  if (newest == nullptr)
-    return fail(make_error(ErrorKind::contract, "no receipt in this run judged {} as it is now and passed", candidate.name)
-                    .at({candidate.path.string()})
-                    .with_hint("run `hone bench " + shell_word(candidate.path.string()) + "` first"));
-  return newest->experiment.receipt;
+// While a launcher works it alone writes the record.
+Result<std::optional<json>> ask(const Run& run, const json& request) {
+  HONE_TRY(auto answer, ask_launcher(run, request, {}, &interrupted()));
+  if (!answer) HONE_CHECK(check_turn_has_launcher());
+  return answer;
 }
 
 Result<int> add(const Global& global, const Options& options) {
   HONE_TRY(const Opened opened, open(options));
-  HONE_TRY(Candidate candidate, load_candidate(candidate_path(opened.run, options.first)));
-  std::string receipt = options.receipt;
-  if (receipt.empty()) {
-    HONE_TRY(receipt, newest_receipt(opened, candidate));
-  } else if (!candidate.parameters.empty()) {
-    // The receipt says which of the listed values it measured.
-    HONE_TRY(const json body, read_receipt(receipt, opened.run.receipts()));
-    HONE_TRY(const Candidate judged, candidate_of(body));
-    if (auto same = candidate.with(judged.values); same && same->sha256 == judged.sha256) candidate = *std::move(same);
+  const fs::path folder = candidate_path(opened.run, options.first);
+  FrontierEntry entry;
+  std::error_code code;
+  HONE_TRY(const auto answer, ask(opened.run, {{"do", "frontier_add"}, {"candidate", fs::absolute(folder, code).string()}, {"receipt", options.receipt},
+                                               {"name", options.name}, {"family", options.family}}));
+  if (answer) {
+    entry = answer->at("entry").get<FrontierEntry>();
+    entry.row = answer->at("row").get<std::int64_t>();
+  } else {
+    HONE_TRY(Candidate candidate, load_candidate(folder));
+    HONE_TRY(Ledger ledger, open_ledger(opened.run));
+    HONE_TRY(entry, frontier_add_asked(opened.run, ledger, std::move(candidate), options.receipt, {options.family, ""},
+                                       progress_of(ledger.rows()).elapsed_s, options.name));
   }
-  HONE_TRY(Ledger ledger, open_ledger(opened.run));
-  HONE_TRY(const FrontierEntry entry, frontier_add(opened.run, ledger, candidate, receipt, {options.family, ""},
-                                                   progress_of(ledger.rows()).elapsed_s, options.name));
   if (global.json) {
     json out = entry;
     out["schema"] = "hone.frontier_entry/1";
@@ -183,8 +178,11 @@ Result<int> add(const Global& global, const Options& options) {
 
 Result<int> drop(const Global& global, const Options& options) {
   HONE_TRY(const Opened opened, open(options));
-  HONE_TRY(Ledger ledger, open_ledger(opened.run));
-  HONE_CHECK(frontier_drop(opened.run, ledger, options.first, options.why, progress_of(ledger.rows()).elapsed_s));
+  HONE_TRY(const auto answer, ask(opened.run, {{"do", "frontier_drop"}, {"name", options.first}, {"why", options.why}}));
+  if (!answer) {
+    HONE_TRY(Ledger ledger, open_ledger(opened.run));
+    HONE_CHECK(frontier_drop(opened.run, ledger, options.first, options.why, progress_of(ledger.rows()).elapsed_s));
+  }
   if (global.json) print_json({{"schema", "hone.frontier_drop/1"}, {"name", options.first}});
   else fmt::print("dropped {}; its receipt and its rows stay\n", options.first);
   return 0;
@@ -198,6 +196,7 @@ Result<int> verify_entries(const Global& global, const Options& options) {
   for (const std::string& name : options.names)
     if (std::none_of(chosen.begin(), chosen.end(), [&](const FrontierEntry& each) { return each.name == name; }))
       return fail(make_error(ErrorKind::not_found, "the frontier holds no \"{}\"", name).with_hint("`hone frontier list` shows what it holds"));
+  HONE_CHECK(check_turn_has_launcher());   // one measurement at a time, and that is the launcher's
   HONE_TRY(const Task task, task_of(opened.run));
   HONE_TRY(const auto environment, open_environment(global, task.device));
   const Progress progress = progress_printer(global);

@@ -1,7 +1,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "cli/verb.h"
+#include "cli/person.h"
 #include "run/summary.h"
 
 namespace hone::cli {
@@ -9,9 +9,10 @@ namespace {
 
 Result<int> status(const Global& global, const std::string& run_dir) {
   HONE_TRY(const Run run, find_run(run_dir.empty() ? std::nullopt : std::optional<fs::path>(run_dir)));
+  const nlohmann::json live = live_of(run);
   HONE_TRY(const auto summary, summarize(run));
-  if (global.json) fmt::print("{}\n", status_json(summary).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  else fmt::print("{}", status_text(summary));
+  if (global.json) fmt::print("{}\n", status_json(summary, live).dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else fmt::print("{}", status_text(summary, live));
   return summary.ledger.faults.empty() ? 0 : 1;
 }
 

@@ -123,16 +123,16 @@ Result<json> ServiceClient::jobs(int limit) { return call("GET", fmt::format("/v
 
 Result<json> ServiceClient::cancel(const std::string& id) { return call("POST", "/v1/jobs/" + escaped(id) + "/cancel", kAnswer_s); }
 
-Result<json> ServiceClient::follow(const std::string& id) {
+Result<json> ServiceClient::follow(const std::string& id, const std::atomic<bool>* cancel) {
   std::int64_t seen = 0;
   bool asked = false;
   for (;;) {
-    if (cancelled() && !asked) {
+    if (!asked && (cancelled() || (cancel != nullptr && cancel->load()))) {
       asked = true;
       // Not `call`, which does not try again for a client that is being stopped.
-      HONE_CHECK(cancel(id));
+      HONE_CHECK(this->cancel(id));
     }
-    const double poll_s = options_.cancel != nullptr ? 1 : kPoll_s;
+    const double poll_s = options_.cancel != nullptr || cancel != nullptr ? 1 : kPoll_s;
     HONE_TRY(json job, this->job(id, poll_s, seen));
     for (const json& event : job["events"]) {
       seen = std::max(seen, event.value("n", seen));
@@ -146,9 +146,9 @@ Result<json> ServiceClient::follow(const std::string& id) {
   }
 }
 
-Result<json> ask(ServiceClient& service, const std::string& kind, json request) {
+Result<json> ask(ServiceClient& service, const std::string& kind, json request, const std::atomic<bool>* cancel) {
   HONE_TRY(const json accepted, service.submit({{"kind", kind}, {"request", std::move(request)}}));
-  HONE_TRY(json job, service.follow(accepted.at("id").get<std::string>()));
+  HONE_TRY(json job, service.follow(accepted.at("id").get<std::string>(), cancel));
   json& result = job.at("result");
   if (!result.is_object()) return fail(ErrorKind::internal, "job {} ended without a result", job.at("id").get<std::string>());
   if (!result.contains("error") || result.contains("report")) return std::move(result);
@@ -162,7 +162,7 @@ Result<json> ask(ServiceClient& service, const std::string& kind, json request) 
 }
 
 Result<Report> judge_remotely(ServiceClient& service, const Task& task, const JudgeRequest& request) {
-  HONE_TRY(const json result, ask(service, "bench", wire::bench_request(task, request)));
+  HONE_TRY(const json result, ask(service, "bench", wire::bench_request(task, request), request.cancel));
   if (!result.contains("report")) return fail(ErrorKind::internal, "the service ended the job without a report");
   HONE_TRY(Report report, report_from_json(result["report"]));
   report.receipt_body = result.value("receipt", json());

@@ -40,8 +40,9 @@ class ServiceClient {
   Result<nlohmann::json> job(const std::string& id, double wait_s = 0, std::optional<std::int64_t> after = {});
   Result<nlohmann::json> jobs(int limit);
   Result<nlohmann::json> cancel(const std::string& id);
-  // Follows a job to its end, with its progress. A wish to cancel is passed on; what had finished is in the answer.
-  Result<nlohmann::json> follow(const std::string& id);
+  // Follows a job to its end, with its progress. A wish to cancel is passed on, the client's or `cancel`'s; what had finished
+  // is in the answer.
+  Result<nlohmann::json> follow(const std::string& id, const std::atomic<bool>* cancel = nullptr);
 
  private:
   ServiceClient(HttpClient http, std::string url, ClientOptions options)
@@ -62,7 +63,7 @@ class ServiceClient {
 };
 
 // A job's result when it ends, with its `report` where there is one; else the job's error.
-Result<nlohmann::json> ask(ServiceClient& service, const std::string& kind, nlohmann::json request);
+Result<nlohmann::json> ask(ServiceClient& service, const std::string& kind, nlohmann::json request, const std::atomic<bool>* cancel = nullptr);
 // judge() on the service: the same report, receipt included, for the same request.
 Result<Report> judge_remotely(ServiceClient& service, const Task& task, const JudgeRequest& request);
 

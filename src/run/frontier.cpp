@@ -9,6 +9,7 @@
 #include "judge/receipt.h"
 #include "run/experiment.h"
 #include "run/git.h"
+#include "run/progress.h"
 
 namespace hone {
 namespace {
@@ -210,6 +211,28 @@ Result<FrontierEntry> frontier_add(const Run& run, Ledger& ledger, const Candida
   entry.added = row.time;
   HONE_CHECK(sync_frontier(run, ledger.rows(), fmt::format("Frontier: add {} ({:.2f}x)", entry.name, entry.geomean)));
   return entry;
+}
+
+Result<FrontierEntry> frontier_add_asked(const Run& run, Ledger& ledger, Candidate candidate, std::string receipt, const Lineage& lineage,
+                                         double elapsed_s, const std::string& name) {
+  if (receipt.empty()) {
+    const RunProgress progress = progress_of(ledger.rows());
+    const Recorded* newest = nullptr;
+    for (const auto* rows : {&progress.evaluations, &progress.remeasures, &progress.benches})
+      for (const Recorded& each : *rows)
+        if (each.full && each.experiment.sha256 == candidate.sha256 && each.experiment.scored && (newest == nullptr || each.row > newest->row)) newest = &each;
+    if (newest == nullptr)
+      return fail(make_error(ErrorKind::contract, "no receipt in this run judged {} as it is now and passed", candidate.name)
+                      .at({candidate.path.string()})
+                      .with_hint("run `hone bench " + shell_word(candidate.path.string()) + "` first"));
+    receipt = newest->experiment.receipt;
+  } else if (!candidate.parameters.empty()) {
+    // The receipt says which of the listed values it measured.
+    HONE_TRY(const json body, read_receipt(receipt, run.receipts()));
+    HONE_TRY(const Candidate judged, hone::candidate_of(body));
+    if (auto same = candidate.with(judged.values); same && same->sha256 == judged.sha256) candidate = *std::move(same);
+  }
+  return frontier_add(run, ledger, candidate, receipt, lineage, elapsed_s, name);
 }
 
 Result<> frontier_drop(const Run& run, Ledger& ledger, const std::string& name, const std::string& why, double elapsed_s) {

@@ -41,6 +41,10 @@ struct Lineage {
 // Adding the same source again replaces its entry. `name` empty: the candidate's, made unique.
 Result<FrontierEntry> frontier_add(const Run& run, Ledger& ledger, const Candidate& candidate, const std::string& receipt,
                                    const Lineage& lineage, double elapsed_s, const std::string& name = {});
+// The same as somebody asks for it: `receipt` empty means the newest full measurement of these very bytes that passed
+// everywhere; a receipt that measured other values of the candidate's parameters says which.
+Result<FrontierEntry> frontier_add_asked(const Run& run, Ledger& ledger, Candidate candidate, std::string receipt, const Lineage& lineage,
+                                         double elapsed_s, const std::string& name = {});
 Result<> frontier_drop(const Run& run, Ledger& ledger, const std::string& name, const std::string& why, double elapsed_s);
 // Writes what the ledger says into the worktree (sources, index.json) and commits it; mends what a
 // kill between ledger and worktree, or a careless hand, left behind.

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"
+#include "run/agent_files.h"
 #include "run/frontier.h"
 #include "run/git.h"
 #include "run/prompt.h"
@@ -116,6 +117,10 @@ Result<Run> init_run(const Task& task, const InitRequest& request) {
                                fmt::format("# What a flow over this run hands on: the retained candidates.\n"
                                            "work_paths:\n  - worktree/candidates/{}/frontier\n",
                                            task.name)));
+  const fs::path program = fs::read_symlink("/proc/self/exe", code);
+  HONE_TRY(const auto for_agents, agent_files(fs::weakly_canonical(fs::absolute(place, code), code), program));
+  HONE_CHECK(make_dirs(run.agents()));
+  for (const auto& [name, text] : for_agents) HONE_CHECK(write_file_atomic(run.agents() / name, text));
   HONE_CHECK(write_file_atomic(run.ledger(), ""));
   const Git git(run.worktree());
   HONE_CHECK(git.init());

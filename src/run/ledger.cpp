@@ -146,7 +146,8 @@ Result<Ledger> Ledger::open(const fs::path& path) {
 }
 
 Ledger::Ledger(Ledger&& other) noexcept
-    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), text_(std::move(other.text_)) {}
+    : path_(std::move(other.path_)), fd_(std::exchange(other.fd_, -1)), text_(std::move(other.text_)), owned_(other.owned_),
+      bytes_(std::move(other.bytes_)) {}
 
 Ledger::~Ledger() {
   if (fd_ >= 0) ::close(fd_);
@@ -178,7 +179,45 @@ Result<> Ledger::catch_up() {
   return {};
 }
 
+Result<> Ledger::own() {
+  const Locked lock(fd_);
+  HONE_CHECK(catch_up());
+  HONE_TRY(bytes_, read_file(path_, kMaxLedger));
+  owned_ = true;
+  return {};
+}
+
+bool Ledger::intact() const {
+  struct stat here = {}, there = {};
+  if (::fstat(fd_, &here) != 0 || ::lstat(path_.c_str(), &there) != 0 || here.st_ino != there.st_ino || here.st_dev != there.st_dev) return false;
+  const auto now = read_file(path_, kMaxLedger);
+  return now && *now == bytes_;
+}
+
+Result<bool> Ledger::mend(double elapsed_s) {
+  if (!owned_ || intact()) return false;
+  std::error_code code;
+  const fs::path aside = path_.parent_path() / "ledger.altered";
+  HONE_CHECK(remove_tree(aside));
+  fs::rename(path_, aside, code);
+  const bool missing = static_cast<bool>(code);
+  HONE_CHECK(write_file_atomic(path_, bytes_));
+  const int fd = ::open(path_.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
+  if (fd < 0) return fail(ledger_error("open", path_));
+  ::close(std::exchange(fd_, fd));
+  const Locked lock(fd_);
+  HONE_CHECK(write_row("record_restored", elapsed_s,
+                       {{"path", path_.filename().string()},
+                        {"what", missing ? "it was removed" : "it was changed; what lay there is kept as ledger.altered"}}));
+  return true;
+}
+
 Result<LedgerRow> Ledger::append(const std::string& kind, double elapsed_s, json data) {
+  if (owned_) {
+    HONE_CHECK(mend(elapsed_s));
+    const Locked lock(fd_);
+    return write_row(kind, elapsed_s, std::move(data));
+  }
   const Locked lock(fd_);
   struct stat now = {};
   if (::fstat(fd_, &now) == 0 && now.st_nlink == 0)
@@ -214,6 +253,7 @@ Result<LedgerRow> Ledger::write_row(const std::string& kind, double elapsed_s, j
   }
   if (::fdatasync(fd_) != 0) return fail(ledger_error("sync", path_));
   text_.whole_bytes += line.size();
+  if (owned_) bytes_ += line;
   text_.last_seq = row.seq;
   text_.last_chain = chain;
   text_.rows.push_back(row);

@@ -29,6 +29,12 @@ namespace hone {
 // frontier_drop  name, why
 // run_ended      reason, exit, evaluations
 // note           text
+// turn_started   turn, attempt, role, agent, steers (rows)
+// turn_ended     turn, attempt, role, agent, end, cause, reason, counted, failed, usage, wall_s (run/turns.h)
+// steer          text: a person's word for the next turn
+// finding        text, by: what an agent wants the next one to know
+// paused, unpaused
+// record_restored  path, what: somebody changed the record or the task's files; they are as they were
 struct LedgerRow {
   std::int64_t seq = 0;          // from 1
   std::string time, kind;
@@ -62,17 +68,26 @@ class Ledger {
   // disk is full nothing of the row stays.
   Result<LedgerRow> append(const std::string& kind, double elapsed_s, nlohmann::json data);
 
+  // From now on this object alone writes. A file that no longer holds the very bytes that it knows is put aside as
+  // ledger.altered before the next row and written anew, and a row record_restored says so.
+  Result<> own();
+  // The same at any time; true when the file had to be restored.
+  Result<bool> mend(double elapsed_s);
+
   const std::vector<LedgerRow>& rows() const { return text_.rows; }
   const std::vector<Error>& faults() const { return text_.faults; }
 
  private:
   Ledger(fs::path path, int fd) : path_(std::move(path)), fd_(fd) {}
   Result<> catch_up();           // under the lock: rows that others appended, a torn tail
+  bool intact() const;
   Result<LedgerRow> write_row(const std::string& kind, double elapsed_s, nlohmann::json data);
 
   fs::path path_;
   int fd_;
   LedgerText text_;
+  bool owned_ = false;
+  std::string bytes_;            // of the file, once owned
 };
 
 }  // namespace hone

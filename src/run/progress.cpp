@@ -31,6 +31,7 @@ RunProgress progress_of(const std::vector<LedgerRow>& rows) {
       progress.started = row;
       progress.ended.reset();
       progress.agent = text_of(row.data, "agent");
+      progress.flow = row.data.contains("flow") ? text_of(row.data, "flow") : "tuner";
       if (row.data.contains("seed") && row.data["seed"].is_number_unsigned()) progress.seed = row.data["seed"].get<std::uint64_t>();
       if (row.data.contains("budget") && row.data["budget"].is_object()) progress.budget = row.data["budget"].get<Budget>();
       progress.target.reset();
@@ -43,7 +44,10 @@ RunProgress progress_of(const std::vector<LedgerRow>& rows) {
       if (const auto open = progress.open_starts.find(start_key(row.data)); open != progress.open_starts.end() && --open->second <= 0)
         progress.open_starts.erase(open);
     } else if (row.kind == "evaluation" || row.kind == "remeasure") {
-      Recorded recorded{row.seq, row.time, text_of(row.data, "by"), row.elapsed_s, row.data.get<Experiment>()};
+      Recorded recorded{row.seq, row.time, text_of(row.data, "by"), 0, false, row.elapsed_s, row.data.get<Experiment>()};
+      if (const auto turn = row.data.find("turn"); turn != row.data.end() && turn->is_number_integer()) recorded.turn = turn->get<int>();
+      recorded.full = row.kind == "remeasure" || recorded.by == "bench" ||
+                      (row.data.contains("full") && row.data["full"].is_boolean() && row.data["full"].get<bool>());
       progress.open_starts.erase((row.kind == "remeasure" ? "remeasure:" : "search:") + recorded.experiment.sha256);
       auto& list = row.kind == "remeasure" ? progress.remeasures : recorded.by == "bench" ? progress.benches : progress.evaluations;
       list.push_back(std::move(recorded));
@@ -51,6 +55,7 @@ RunProgress progress_of(const std::vector<LedgerRow>& rows) {
       progress.notes.push_back(text_of(row.data, "text"));
     }
   }
+  progress.turns = turns_of(rows);
   return progress;
 }
 

@@ -10,12 +10,15 @@
 #include "run/budget.h"
 #include "run/experiment.h"
 #include "run/ledger.h"
+#include "run/turns.h"
 
 namespace hone {
 
 struct Recorded {
   std::int64_t row = 0;                          // the ledger row that says so
-  std::string time, by;                          // tuner, bench
+  std::string time, by;                          // tuner, bench, or an agent's role
+  int turn = 0;                                  // 0: of none
+  bool full = false;                             // no quick look: it may retain and reach a target
   double elapsed_s = 0;
   Experiment experiment;
 };
@@ -23,7 +26,8 @@ struct Recorded {
 struct RunProgress {
   std::optional<LedgerRow> started;              // the newest run_started
   std::optional<LedgerRow> ended;                // the run_ended after it, when there is one
-  std::string agent;                             // "tuner:ils"
+  std::string agent;                             // "tuner:ils"; of several agents "first_chaser=tuner:ils, second_chaser=..."
+  std::string flow;                              // tuner, goal, flame-chase
   std::uint64_t seed = 0;
   Budget budget;
   std::optional<double> target;
@@ -33,6 +37,7 @@ struct RunProgress {
   std::vector<Recorded> benches;                 // by `hone bench` in the run
   std::map<std::string, int> open_starts;        // purpose:sha256 -> starts without a result: interrupted tries
   std::vector<std::string> notes;
+  Turns turns;
 
   // The fastest that passed, of evaluations and benches, first of equals; null while there is none.
   const Recorded* best() const;

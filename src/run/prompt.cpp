@@ -49,6 +49,7 @@ Result<std::string> render_prompt(const Task& task, const Manifest& manifest) {
   data["summary"] = task.summary;
   data["notes"] = task.notes;
   data["device"] = task.device;
+  data["cpu"] = task.device == "cpu";
   if (!manifest.remote.empty()) data["remote"] = manifest.remote;
   data["target"] = manifest.target ? number(*manifest.target) + "x" : std::string();
   data["has_target"] = manifest.target.has_value();

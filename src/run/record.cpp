@@ -5,6 +5,7 @@
 #include "judge/receipt.h"
 #include "run/experiment.h"
 #include "run/frontier.h"
+#include "run/launcher.h"
 #include "run/progress.h"
 
 namespace hone {
@@ -31,6 +32,15 @@ Result<LedgerRow> record_bench(const Run& run, Report& report, const Candidate& 
   data["by"] = "bench";
   // Time that no agent spent: the run's clock stands still.
   return ledger.append("evaluation", progress_of(ledger.rows()).elapsed_s, std::move(data));
+}
+
+Result<std::int64_t> record_finding(const Run& run, const std::string& text, const std::atomic<bool>* cancel) {
+  HONE_TRY(const auto answer, ask_launcher(run, {{"do", "finding"}, {"text", text}}, {}, cancel));
+  if (answer) return answer->value("row", std::int64_t{0});
+  HONE_CHECK(check_turn_has_launcher());
+  HONE_TRY(Ledger ledger, open_ledger(run));
+  HONE_TRY(const LedgerRow row, ledger.append("finding", progress_of(ledger.rows()).elapsed_s, {{"text", text}, {"by", "agent"}}));
+  return row.seq;
 }
 
 Result<std::optional<Candidate>> incumbent_of(const Run& run) {

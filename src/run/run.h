@@ -2,6 +2,7 @@
 //
 //   PROMPT.md  manifest.json  flowverse.yaml
 //   ledger.jsonl  receipts/                  the record, outside what agents may write
+//   agents/                                  what makes agent programs see Hone's tools (agent_files.h)
 //   worktree/                                a git repository: what agents see
 //     candidates/<task>/scratch/             work in progress
 //     candidates/<task>/frontier/            retained candidates and index.json
@@ -24,6 +25,7 @@ struct Run {
 
   fs::path ledger() const { return root / "ledger.jsonl"; }
   fs::path receipts() const { return root / "receipts"; }
+  fs::path agents() const { return root / "agents"; }
   fs::path worktree() const { return root / "worktree"; }
   fs::path lock() const { return root / "run.lock"; }
   fs::path candidates() const { return worktree() / "candidates" / manifest.task; }

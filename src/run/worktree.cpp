@@ -2,6 +2,8 @@
 
 #include <fnmatch.h>
 
+#include <algorithm>
+
 namespace hone {
 namespace {
 
@@ -43,15 +45,46 @@ Result<> apply_leak_bans(const Task& task, std::map<std::string, std::string>& f
   return {};
 }
 
-Result<std::map<std::string, std::string>> worktree_files(const Task& task) {
-  HONE_TRY(const fs::path share, share_dir());
+namespace {
+
+// Every file that agents may be shown, and where it comes from.
+struct Shown {
   std::map<std::string, std::string> files;
-  for (const auto& [path, bytes] : task.files) files["task/" + path] = bytes;
-  HONE_CHECK(put_tree(files, "include/hone/", share / "include/hone"));
-  HONE_TRY(files["docs/candidate.md"], read_file(share / "docs/candidate.md"));
-  HONE_CHECK(put_tree(files, "candidates/" + task.name + "/scratch/", share / "kernels" / task.name));
-  HONE_CHECK(apply_leak_bans(task, files));
-  return files;
+  std::vector<std::pair<std::string, fs::path>> folders;   // by the beginning of the path in the worktree, longest first
+};
+
+Result<Shown> everything(const Task& task) {
+  HONE_TRY(const fs::path share, share_dir());
+  Shown shown;
+  shown.folders = {{"candidates/" + task.name + "/scratch/", share / "kernels" / task.name},
+                   {"include/hone/", share / "include/hone"},
+                   {"docs/skills/", share / "prompts/skills"},
+                   {"docs/", share / "docs"},
+                   {"task/", task.folder}};
+  for (const auto& [path, bytes] : task.files) shown.files["task/" + path] = bytes;
+  HONE_TRY(shown.files["docs/candidate.md"], read_file(share / "docs/candidate.md"));
+  for (std::size_t i = 0; i < 3; ++i) HONE_CHECK(put_tree(shown.files, shown.folders[i].first, shown.folders[i].second));
+  return shown;
+}
+
+}  // namespace
+
+Result<std::map<std::string, std::string>> worktree_files(const Task& task) {
+  HONE_TRY(Shown shown, everything(task));
+  HONE_CHECK(apply_leak_bans(task, shown.files));
+  return std::move(shown.files);
+}
+
+Result<std::vector<fs::path>> banned_files(const Task& task) {
+  HONE_TRY(const Shown shown, everything(task));
+  HONE_TRY(const auto kept, worktree_files(task));
+  std::vector<fs::path> banned;
+  for (const auto& [path, bytes] : shown.files) {
+    if (kept.count(path) != 0) continue;
+    const auto found = std::find_if(shown.folders.begin(), shown.folders.end(), [&key = path](const auto& each) { return key.starts_with(each.first); });
+    if (found != shown.folders.end()) banned.push_back(found->second / path.substr(found->first.size()));
+  }
+  return banned;
 }
 
 }  // namespace hone

@@ -7,7 +7,7 @@
 #include "run/frontier.h"
 #include "run/ledger.h"
 #include "run/progress.h"
-#include "run/summary.h"
+#include "run/report.h"
 
 namespace {
 

@@ -50,7 +50,7 @@ TEST(Init, MakesAWholeRunWithACleanHistory) {
   EXPECT_EQ(run->manifest.task_sha256, task.sha256);
   EXPECT_EQ(run->manifest.budget.evaluations(), 60);
   EXPECT_EQ(run->manifest.sources.count("task/task.cpp"), 1u);
-  for (const char* part : {"PROMPT.md", "flowverse.yaml", "ledger.jsonl", "receipts", "worktree/include/hone/plan.h", "worktree/docs/candidate.md",
+  for (const char* part : {"PROMPT.md", "flowverse.yaml", "ledger.jsonl", "receipts", "worktree/include/hone/plan.h", "worktree/docs/candidate.md", "worktree/docs/skills/debugging.md",
                            "worktree/task/task.yaml", "worktree/candidates/scale/frontier/index.json", "worktree/candidates/scale/scratch"})
     EXPECT_TRUE(fs::exists(run->root / part)) << part;
   const Git git(run->worktree());
@@ -61,6 +61,25 @@ TEST(Init, MakesAWholeRunWithACleanHistory) {
     EXPECT_NE(prompt.find(fact), std::string::npos) << fact;
   EXPECT_EQ(prompt.find("{{"), std::string::npos);
   EXPECT_EQ(prompt.find("&quot;"), std::string::npos);
+}
+
+TEST(Init, ConfiguresAgentPrograms) {
+  const Task task = task_with("agents", "");
+  const auto run = init_run(task, request_for(task, testing::scratch("agents run") / "it's"));
+  HONE_ASSERT_OK(run);
+  const auto server = nlohmann::json::parse(read_file(run->agents() / "mcp.json").value())["mcpServers"]["hone"];
+  EXPECT_TRUE(fs::path(server["command"].get<std::string>()).is_absolute());
+  EXPECT_EQ(server["args"], nlohmann::json({"mcp", "--run", run->root.string()}));
+  EXPECT_EQ(server["env"]["HONE_SHARE"], fs::absolute(*share_dir()).lexically_normal().string());
+  EXPECT_FALSE(server["env"].contains("HONE_TOKEN"));
+  const auto settings = nlohmann::json::parse(read_file(run->agents() / "settings.json").value());
+  const auto& hook = settings["hooks"]["PreToolUse"][0];
+  for (const char* tool : {"Edit", "Write", "MultiEdit", "NotebookEdit", "Bash"}) EXPECT_NE(hook["matcher"].get<std::string>().find(tool), std::string::npos);
+  EXPECT_NE(hook["hooks"][0]["command"].get<std::string>().find("guard --run '"), std::string::npos) << "quoted for the shell";
+  EXPECT_TRUE(hook["hooks"][0]["command"].get<std::string>().ends_with("|| exit 2")) << "a hook that fails must deny";
+  const std::string codex = read_file(run->agents() / "config.toml").value();
+  for (const char* fact : {"required = true", "tool_timeout_sec = ", "default_tools_approval_mode = \"approve\"", "[mcp_servers.hone.env]", "HONE_SHARE = \""})
+    EXPECT_NE(codex.find(fact), std::string::npos) << fact;
 }
 
 TEST(Init, IsFoundFromInside) {

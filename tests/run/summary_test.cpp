@@ -1,5 +1,5 @@
 // What people are told of a run: no figure for what did not pass everywhere, each fact with its row.
-#include "run/summary.h"
+#include "run/report.h"
 
 #include <gtest/gtest.h>
 
