@@ -28,6 +28,17 @@ bool of_the_candidate(ErrorKind kind) {
   }
 }
 
+namespace {
+
+// A workload that the machine kept from being judged.
+const Error* fault_of_the_machine(const Report& report) {
+  for (const WorkloadReport& each : report.workloads)
+    if (each.error && !of_the_candidate(each.error->kind)) return &*each.error;
+  return nullptr;
+}
+
+}  // namespace
+
 Result<std::optional<Judged>> judge_once(const Judging& where, const Evaluation& evaluation, bool remeasure, int tries,
                                          const std::function<Result<>(Experiment& experiment, json& extra)>& complete) {
   const Candidate& candidate = evaluation.candidate;
@@ -48,6 +59,7 @@ Result<std::optional<Judged>> judge_once(const Judging& where, const Evaluation&
                                     {"attempt", tries + 1}}));
     const double start = now_s();
     auto report = where.evaluator.evaluate(evaluation);
+    if (const Error* fault = where.strict && report ? fault_of_the_machine(*report) : nullptr) report = fail(Error(*fault));
     const bool stopped = where.cancel != nullptr && where.cancel->load() && (!report || report->cancelled);
     if (stopped || (!report && !of_the_candidate(report.error().kind))) {
       HONE_CHECK(where.ledger.append("evaluation_cancelled", where.elapsed_s(), {{"purpose", purpose}, {"sha256", candidate.sha256}}));

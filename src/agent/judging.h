@@ -26,6 +26,7 @@ struct Judging {
   std::function<double()> elapsed_s;       // of the run
   const std::atomic<bool>* cancel = nullptr;
   int total = 0;                           // workloads, for a row of what could not be judged
+  bool strict = false;                     // a fault of the machine in one workload makes the judgement one, not the candidate
 };
 
 struct Judged {

@@ -16,7 +16,6 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kAhead = 4;             // configurations compiled before the next is measured
-constexpr int kContenders = 3;                // winners that are measured again before the search gives up
 constexpr int kMachineFaults = 3;             // in a row, before the run is broken off
 constexpr double kRemeasureSeconds = 20;      // a full measurement, when no time budget says less
 
@@ -247,7 +246,9 @@ class Search {
                      [](const Experiment* a, const Experiment* b) { return *a->geomean > *b->geomean; });
     int tried = 0;
     for (const Experiment* each : passing) {
-      if (tried++ >= kContenders) break;
+      // In a flow there are many turns: what one has settled takes no place in the next.
+      if (options_.turn > 0 && settled(each->sha256) && keeps_of(each->sha256) < 2) continue;
+      if (tried++ >= options_.contenders) break;
       const auto seed = std::find_if(options_.seeds.begin(), options_.seeds.end(),
                                      [&](const Candidate& seed_) { return seed_.name == each->candidate; });
       if (seed == options_.seeds.end()) continue;

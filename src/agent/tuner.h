@@ -31,6 +31,7 @@ struct TunerOptions {
   const std::atomic<bool>* cancel = nullptr;
   std::string by = "tuner";                // in the rows; in a flow the role
   double confirm_share = 0.2;              // of a time budget: one full measurement
+  int contenders = 3;                      // winners that are measured again before the search gives up
   int turn = 0;                            // of a flow, which ends the run itself; 0: this is the run
   std::function<void(const std::string&)> progress;   // "12/60 evaluations, 31 s, best 1.42x (MR=3 NR=4), last PASS 1.31x"
 };

@@ -326,6 +326,11 @@ void Child::hear_status() {
 void Child::give() {
   if (closed_input_) return;
   pending_ += listener_.to_send();
+  if (pending_.size() > kUnread + turn_.prompt.size()) {
+    pending_.clear();
+    closed_input_ = true;
+    cut(TurnEnd::failed, fmt::format("it asks and does not read: more than {} of answers wait", format_bytes(kUnread)));
+  }
   while (!pending_.empty()) {
     const ssize_t n = ::write(in_.get(), pending_.data(), pending_.size());
     if (n > 0) pending_.erase(0, static_cast<std::size_t>(n));

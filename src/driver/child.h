@@ -13,6 +13,8 @@
 
 namespace hone {
 
+constexpr std::size_t kUnread = std::size_t{32} << 20;   // bytes that a program may leave unread; one that asks on is ended
+
 // What a dialect does with what it hears. Called from the thread that runs the turn.
 class Listener {
  public:

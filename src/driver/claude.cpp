@@ -160,6 +160,7 @@ class ClaudeDriver : public Driver {
 
 }  // namespace
 
+std::unique_ptr<Dialect> make_claude_dialect(const Turn& turn) { return std::make_unique<ClaudeDialect>(turn); }
 std::unique_ptr<Driver> make_claude_driver(const AgentSpec& spec) { return std::make_unique<ClaudeDriver>(spec); }
 
 }  // namespace hone

@@ -1,6 +1,11 @@
 // Codex: `codex exec --json`, the prompt on standard input, one JSON event a line.
 //
 // It ends with no closing event on any signal, and can wait for the network for ever while it says so line by line.
+#include <toml++/toml.h>
+
+#include <algorithm>
+#include <sstream>
+
 #include "base/json.h"
 #include "driver/program.h"
 #include "driver/text.h"
@@ -11,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 // A TOML value: JSON's escapes of a string are TOML's.
-std::string toml(const std::string& text) { return json(text).dump(-1, ' ', true, json::error_handler_t::replace); }
+std::string toml_text(const std::string& text) { return json(text).dump(-1, ' ', true, json::error_handler_t::replace); }
 
 std::string tool_of(const json& item) {
   const std::string type = text_at(item, {"type"});
@@ -104,32 +109,57 @@ class CodexDialect : public Dialect {
   bool sent_ = false;
 };
 
+// A table's settings as key=value, one each: what a person has in a CODEX_HOME of their own stays in force beside them.
+void flatten(const toml::table& table, const std::string& prefix, std::vector<std::string>& out) {
+  for (const auto& [key, value] : table) {
+    const std::string name(key.str());
+    const bool bare = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-'; });
+    const std::string path = prefix + (bare ? name : toml_text(name));
+    if (const toml::table* below = value.as_table(); below != nullptr && !below->empty()) {
+      flatten(*below, path + ".", out);
+      continue;
+    }
+    std::ostringstream text;
+    if (const auto* word = value.as_string()) text << toml_text(word->get());
+    else value.visit([&](const auto& node) { text << node; });
+    out.push_back(path + "=" + text.str());
+  }
+}
+
+// Of CONFIG/config.toml; none when there is no such file. Kind contract: it is malformed.
+Result<std::vector<std::string>> settings_of(const fs::path& config) {
+  std::vector<std::string> out;
+  const fs::path file = config / "config.toml";
+  std::error_code code;
+  if (config.empty() || !fs::exists(file, code)) return out;
+  HONE_TRY(const std::string text, read_file(file, std::size_t{1} << 20));
+  try {
+    flatten(toml::parse(text), "", out);
+  } catch (const toml::parse_error& error) {
+    return fail(make_error(ErrorKind::contract, "{}", error.description()).at({file.string(), static_cast<int>(error.source().begin.line), 0}));
+  }
+  return out;
+}
+
 class CodexDriver : public Driver {
  public:
   explicit CodexDriver(AgentSpec spec) : spec_(std::move(spec)) {}
   Result<TurnResult> run(const Turn& turn) override {
     ChildSpec child;
     child.argv = {"codex", "exec", "--json", "--skip-git-repo-check", "--sandbox", "workspace-write"};
-    const auto set = [&](const std::string& key, const std::string& value) { child.argv.insert(child.argv.end(), {"-c", key + "=" + value}); };
-    // `hone` speaks to its launcher through a socket.
-    set("sandbox_workspace_write.network_access", "true");
-    if (!spec_.model.empty()) set("model", toml(spec_.model));
-    if (!spec_.effort.empty()) set("model_reasoning_effort", toml(spec_.effort));
-    HONE_TRY(const auto servers, mcp_servers(turn.config));
-    for (const McpServer& each : servers) {
-      const std::string key = "mcp_servers." + each.name + ".";
-      std::string args, env;
-      for (const std::string& word : each.args) args += (args.empty() ? "" : ", ") + toml(word);
-      for (const auto& [name, value] : each.env) env += (env.empty() ? "" : ", ") + name + " = " + toml(value);
-      set(key + "command", toml(each.command));
-      set(key + "args", "[" + args + "]");
-      set(key + "env", "{" + env + "}");
-      set(key + "env_vars", "[\"HONE_TOKEN\", \"HONE_TURN\"]");   // it hands nothing on by itself
-      // Without these it may start without the server, cut a long measurement, or refuse the call.
-      set(key + "required", "true");
-      set(key + "startup_timeout_sec", "60");
-      set(key + "tool_timeout_sec", "7200");
-      set(key + "default_tools_approval_mode", "\"approve\"");
+    const auto set = [&](const std::string& setting) { child.argv.insert(child.argv.end(), {"-c", setting}); };
+    // A login shell's profile would set a PATH of its own, without this `hone`. What config.toml says of it comes later and wins.
+    set("allow_login_shell=false");
+    if (!spec_.model.empty()) set("model=" + toml_text(spec_.model));
+    if (!spec_.effort.empty()) set("model_reasoning_effort=" + toml_text(spec_.effort));
+    HONE_TRY(const auto settings, settings_of(turn.config));
+    for (const std::string& each : settings) set(each);
+    if (settings.empty()) HONE_CHECK(servers(turn, set));
+    // Its shell may see no more than a few names: that it works in a turn has to be among them. No secret goes this way.
+    for (const std::string& each : turn.env) {
+      const std::size_t equals = each.find('=');
+      if (each.starts_with("HONE_") && equals != std::string::npos && each.substr(0, equals).find("TOKEN") == std::string::npos)
+        set("shell_environment_policy.set." + each.substr(0, equals) + "=" + toml_text(each.substr(equals + 1)));
     }
     child.argv.emplace_back("-");
     CodexDialect dialect(turn);
@@ -137,11 +167,34 @@ class CodexDriver : public Driver {
   }
 
  private:
+  // Where only mcp.json is there.
+  template <class Set>
+  static Result<> servers(const Turn& turn, const Set& set) {
+    // `hone` speaks to its launcher through a socket.
+    set("sandbox_workspace_write.network_access=true");
+    HONE_TRY(const auto all, mcp_servers(turn.config));
+    for (const McpServer& each : all) {
+      const std::string key = "mcp_servers." + each.name + ".";
+      std::string args;
+      for (const std::string& word : each.args) args += (args.empty() ? "" : ", ") + toml_text(word);
+      set(key + "command=" + toml_text(each.command));
+      set(key + "args=[" + args + "]");
+      for (const auto& [name, value] : each.env) set(key + "env." + name + "=" + toml_text(value));
+      // Without these it may start without the server, cut a long measurement, or refuse the call.
+      set(key + "required=true");
+      set(key + "startup_timeout_sec=60");
+      set(key + "tool_timeout_sec=7200");
+      set(key + "default_tools_approval_mode=\"approve\"");
+    }
+    return {};
+  }
+
   AgentSpec spec_;
 };
 
 }  // namespace
 
+std::unique_ptr<Dialect> make_codex_dialect(const Turn& turn) { return std::make_unique<CodexDialect>(turn); }
 std::unique_ptr<Driver> make_codex_driver(const AgentSpec& spec) { return std::make_unique<CodexDriver>(spec); }
 
 }  // namespace hone

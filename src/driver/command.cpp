@@ -52,6 +52,7 @@ class CommandDriver : public Driver {
 
 }  // namespace
 
+std::unique_ptr<Dialect> make_command_dialect(const Turn& turn) { return std::make_unique<CommandDialect>(turn, true); }
 std::unique_ptr<Driver> make_command_driver(const AgentSpec& spec) { return std::make_unique<CommandDriver>(spec); }
 
 }  // namespace hone

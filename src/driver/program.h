@@ -38,6 +38,12 @@ class Dialect : public Listener {
 // Runs the program and says how the turn ended: by what the launcher did, else by closing event and exit code together.
 Result<TurnResult> run_dialect(const ChildSpec& spec, const Turn& turn, Dialect& dialect);
 
+// What understands the lines of one kind of program, apart from any program; the turn has to outlive it.
+std::unique_ptr<Dialect> make_command_dialect(const Turn& turn);
+std::unique_ptr<Dialect> make_claude_dialect(const Turn& turn);
+std::unique_ptr<Dialect> make_codex_dialect(const Turn& turn);
+std::unique_ptr<Dialect> make_acp_dialect(const Turn& turn);
+
 struct McpServer {
   std::string name, command;
   std::vector<std::string> args;

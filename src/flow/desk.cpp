@@ -229,11 +229,11 @@ Result<json> Desk::judge_held(std::unique_lock<std::mutex>& held, const Candidat
     HONE_TRY(incumbent, candidate_of_entry(run, entries.front()));
   }
   Apart apart(evaluator_, held);
-  const Judging where{run, ledger, apart, [this] { return books_.elapsed_s(); }, &halt_, options_.workloads};
+  const Judging where{run, ledger, apart, [this] { return books_.elapsed_s(); }, &halt_, options_.workloads, true};
   const std::string asked_by = by(caller);
   const int in_turn = turn(caller);
   const std::string family = field_of_notes(candidate.notes, "family");
-  const auto judge = [&](bool again, const std::optional<double>& seconds) {
+  const auto judge_one = [&](bool again, const std::optional<double>& seconds) {
     Evaluation evaluation{candidate, false, incumbent, seconds};
     evaluation.workloads = wanted.workloads;
     evaluation.samples = wanted.samples;
@@ -249,6 +249,11 @@ Result<json> Desk::judge_held(std::unique_lock<std::mutex>& held, const Candidat
       if (whole) extra["full"] = true;
       return {};
     });
+  };
+  // A fault of the machine gets a second chance: it may have been somebody else's load.
+  const auto judge = [&](bool again, const std::optional<double>& seconds) {
+    auto judged = judge_one(again, seconds);
+    return judged || of_the_candidate(judged.error().kind) || halt_ ? std::move(judged) : judge_one(again, seconds);
   };
   HONE_TRY(auto first, judge(known.again, wanted.time_budget_s));
   if (!first) return fail(make_error(ErrorKind::cancelled, "stopped while it was measured; nothing of it counts"));

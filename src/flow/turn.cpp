@@ -136,6 +136,7 @@ Result<TurnOutcome> tuner_turn(Books& books, Desk& desk, Live& live, const FlowO
   tuner.by = setup.agent.role;
   tuner.turn = setup.turn;
   tuner.confirm_share = kConfirmShare;
+  tuner.contenders = 1;
   tuner.progress = [&](const std::string& line) {
     const AgentEvent event{EventKind::text, now_s() - start, line, {}, {}};
     live.event(event);

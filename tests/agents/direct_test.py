@@ -12,11 +12,12 @@ LONG = "word " * 60000 + "END-OF-PROMPT"
 
 def work(name):
     """A shell command, a file, and a last word."""
-    return Script([shell("echo from-the-shell"), write("made.txt", f"made by {name}\n"), Say(f"{name} is done.")])
+    return Script([shell("echo from-the-shell; command -v claude codex vibe fast-agent claude-code-acp"), write("made.txt", f"made by {name}\n"), Say(f"{name} is done.")])
 
 
 SCRIPTS = {"work": work("work"), "say": Script([Say("Only words.")]),
-           "wide": Script([shell("head -c 3000000 /dev/zero | tr '\\0' x"), Say("Seen.")])}
+           "tries": Script([shell("touch ../outside; echo made > made.txt"), Say("Tried.")]),
+          "wide": Script([shell("head -c 3000000 /dev/zero | tr '\\0' x"), Say("Seen.")])}
 REPORTS, LACK = {}, {}
 
 
@@ -32,6 +33,7 @@ def prepare(have, lack):
             case("reads", "say", prompt=LONG)
             case("chooses", "say", spec=f"{name}/scripted-two:high")
             case("wide", "wide")
+            case("confined", "tries", confined=True)
     REPORTS.update(turns.run_all(cases))
     server.stop()
 
@@ -60,6 +62,7 @@ class Direct(unittest.TestCase):
         asked = [each for each in report.requests if not each["side"]]
         self.assertIn("Do the task.", asked[0]["text"])
         self.assertIn("from-the-shell", "".join(asked[-1]["results"]), report)
+        self.assertIn(f"/bin/{program}\n", asked[-1]["results"][0].replace('\\n', "\n") + "\n", "the tools see another PATH")
         self.assertEqual(report.result["left_behind"], 0, report)
 
     @turns.per_program(*NATIVE)
@@ -86,6 +89,12 @@ class Direct(unittest.TestCase):
         report = self.report(program, "wide")
         self.assertIn("Seen.", report.result["last_text"])
         self.assertLess(max(len(each["text"]) for each in report.events), 1 << 20, "an event's text is bounded")
+
+    @turns.per_program(*NATIVE)
+    def check_confined_it_works_within_its_folder(self, program):
+        report = self.report(program, "confined")
+        self.assertIn("Read-only file system", "".join(report.requests[-1]["results"]), report)
+        self.assertEqual(report.files.get("made.txt"), "made\n", report)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // One turn of a driver, for the tests: the prompt on standard input, one JSON object on standard output.
 //
 //   agents_drive SPEC [--cwd DIR] [--config DIR] [--log FILE] [--wall S] [--silence S] [--stop S] [--output BYTES] [--line BYTES]
-//                [--pass NAME]... [--cancel-on EVENT] [--cancel-after S]
+//                [--pass NAME]... [--confined] [--cancel-on EVENT] [--cancel-after S]
 //
 // --cancel-on EVENT --cancel-after S cancels S seconds after the first such event (without EVENT: after the start).
 #include <CLI/CLI.hpp>
@@ -74,10 +74,12 @@ int drive(int argc, char** argv) {
   app.add_option("--output", turn.limits.output_bytes);
   app.add_option("--line", turn.limits.line_bytes);
   app.add_option("--pass", passed);
+  app.add_flag("--confined", turn.confined);
   app.add_option("--cancel-on", cancel_on);
   app.add_option("--cancel-after", cancel_after);
   CLI11_PARSE(app, argc, argv);
 
+  turn.writable = {fs::absolute(cwd)};
   turn.prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
   turn.cwd = fs::absolute(cwd);
   if (!config.empty()) turn.config = fs::absolute(config);

@@ -32,7 +32,7 @@ PROGRAMS = {each.name: each for each in (
     Program("codex", "codex", "codex_cli_bin/bin/codex"),
     Program("vibe", "vibe", "bin/vibe-acp", python=(3, 12)),
     Program("fast-agent", "fast-agent", "bin/fast-agent-acp", python=(3, 12)),
-    Program("humanize", "humanize", "bin/hmz", python=(3, 12)),
+    Program("hmz", "hmz", "bin/hmz", python=(3, 12)),
     # Answers no cancel and leaves its children behind: the badly behaved one. It drives the same claude.
     Program("claude-code-acp", "claude-code-acp", "bin/claude-code-acp", python=(3, 11), needs=("claude",)),
 )}

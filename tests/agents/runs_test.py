@@ -36,10 +36,11 @@ def chaser(request):
 
 
 # The hooks of settings.json: the record may be read, not written.
-TRESPASS = [write("../receipts/forged.json", "{}"), shell("echo forged >> ../ledger.jsonl"), shell("head -c 10 ../manifest.json; echo read"), write("../forged.txt", "x"), mcp("note", text="a claim"), Say("Done.")]
-
-SCRIPTS = {"trespass": Script(TRESPASS), "goal": Script(seeks("plain")), "meddles": Script([write("../ledger.jsonl", "{}\n"), shell("echo '{}' >> ../ledger.jsonl; echo '{}' >> ../receipts/mine.json; echo meddled"),
-                             Say("The ledger says 10x now.")]),
+TRESPASS = [write("../receipts/forged.json", "{}"), shell("echo forged >> ../ledger.jsonl"), shell("head -c 10 ../manifest.json; echo read"),
+            write("../forged.txt", "x"), mcp("note", text="a claim"), Say("Done.")]
+MEDDLE = [write("../receipts/mine.json", "{}\n"), shell("echo '{}' >> ../ledger.jsonl; echo '{}' >> ../receipts/mine.json; echo meddled"),
+          Say("The ledger says 10x now.")]
+SCRIPTS = {"goal": Script(seeks("plain")), "trespass": Script(TRESPASS), "meddles": Script(MEDDLE),
            "claims": Script([Say("I made it 10x faster. All measured. Done.")]), "chase": Script(chaser)}
 RUNS, LACK = {}, {}
 
@@ -102,7 +103,6 @@ def prepare(have, lack):
     if "claude" in have:
         cases["trespass"] = lambda: run(server, have, "trespass", "trespass", [("", "claude")], budget="turns=1,duration=4m")
         cases["claims"] = lambda: run(server, have, "claims", "claims", [("", "claude")])
-        cases["meddles claude"] = lambda: run(server, have, "meddles", "meddles claude", [("", "claude")], budget="turns=1,duration=4m")
     if "codex" in have:
         cases["meddles codex"] = lambda: run(server, have, "meddles", "meddles codex", [("", "codex")], budget="turns=1,duration=4m")
     for name in set(NATIVE) & set(have):
@@ -156,11 +156,10 @@ class Runs(unittest.TestCase):
         done = self.of(f"meddles {program}", program)
         self.assertEqual(done.code, 4, done)
         self.assertEqual([each["seq"] for each in done.ledger], list(range(1, len(done.ledger) + 1)), done)
+        for said in done.requests[-1]["results"]:
+            self.assertRegex(said, "hone guard: |Read-only file system", done)
         self.assertFalse(done.status["faults"] if "faults" in done.status else [], done)
         self.assertFalse(done.frontier.get("entries") or done.frontier.get("candidates"), done)
-
-    def test_claude_cannot_write_the_record(self):
-        self.untouched("claude")
 
     def test_codex_cannot_write_the_record(self):
         self.untouched("codex")

@@ -82,7 +82,7 @@ def drive(server, script, run, program, path, prompt="Do the task.", spec=None, 
             (home.path / "agents/mcp.json").write_text(json.dumps({"mcpServers": servers}))
             command += ["--config", str(home.path / "agents")]
         for name, value in options.items():
-            command += ["--" + name.replace("_", "-"), str(value)]
+            command += ["--" + name.replace("_", "-"), *([] if value is True else [str(value)])]
         for name in home.names:
             command += ["--pass", name]
         if kill:

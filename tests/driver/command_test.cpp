@@ -147,5 +147,38 @@ TEST(Command, ConfinedItWritesOnlyWhereItMay) {
   EXPECT_FALSE(fs::exists(fake.folder / "outside"));
 }
 
+// As root too, which could else mount, unmount, write the kernel's settings and the machine's disks.
+TEST(Command, ConfinedItCannotUndoIt) {
+  Fake fake("confined-tries");
+  fake.turn.confined = true;
+  fake.turn.writable = {fake.turn.cwd};
+  fs::create_directories(fake.folder / "sibling");
+  ASSERT_TRUE(write_file_atomic(fake.folder / "sibling/run", "a sibling's"));
+  fake.turn.hidden = {fake.folder / "sibling"};
+  fake.turn.env.emplace_back("TMPDIR=" + (fake.folder / "work").string());
+  std::string said;
+  try {
+    fake.command(R"(mount -o remount,rw / && echo undone: remount
+umount "$PWD/../sibling" && echo undone: unmount
+unshare -Urm bash -c 'mount -o remount,bind,rw / && echo undone: remount within; umount ../sibling && cat ../sibling/run && echo undone: unmount within'
+mknod disk b 8 0 && echo undone: device
+echo x > /proc/sys/kernel/core_pattern && echo undone: setting
+ls /proc/1/root/ && echo undone: the root of the first process
+nsenter -t 1 -m true && echo undone: namespaces
+chmod 666 /dev/null && echo undone: a mode of the machine
+for device in /dev/sd* /dev/vd* /dev/nvme* /dev/mem /dev/kmsg; do [ -e $device ] && echo undone: $device; done
+grep NoNewPrivs /proc/self/status
+echo x > /dev/null && echo null works
+echo x > /dev/shm/x && echo shm works)");
+    said = fake.said(EventKind::text);
+  } catch (const std::runtime_error& error) {
+    GTEST_SKIP() << error.what();
+  }
+  EXPECT_EQ(said.find("undone"), std::string::npos) << said;
+  EXPECT_NE(said.find("NoNewPrivs:\t1"), std::string::npos) << said;
+  EXPECT_NE(said.find("null works"), std::string::npos) << said;
+  EXPECT_NE(said.find("shm works"), std::string::npos) << said;
+}
+
 }  // namespace
 }  // namespace hone

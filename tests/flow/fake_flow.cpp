@@ -46,6 +46,11 @@ Result<Report> SourceEvaluator::evaluate(const Evaluation& evaluation) {
     judged_.push_back(evaluation.candidate.sha256);
   }
   const std::string& source = evaluation.candidate.sources.at("kernel.cpp");
+  if (source.find("half a machine") != std::string::npos) {
+    Report report = fake_report(evaluation.candidate, {{"w1", 2.0}, {"w2", std::nullopt}});
+    report.workloads[1].error = make_error(ErrorKind::environment, "the runner could not be started");
+    return report;
+  }
   if (source.find("machine") != std::string::npos) return fail(ErrorKind::sandbox_unavailable, "no namespaces here");
   if (source.find("slow") != std::string::npos)
     for (;;) {

@@ -321,11 +321,13 @@ TEST_F(Goal, APartMeasuredIsNoWholeAndSpendsToo) {
 TEST_F(Goal, AMachineThatCannotJudgeBlamesNoCandidate) {
   scripts["agent"] = [&](const Hands& hands) {
     HONE_EXPECT_ERROR(hands.bench("x", "machine"), sandbox_unavailable);
+    HONE_EXPECT_ERROR(hands.bench("y", "half a machine"), environment);   // in one workload of two
     return said_done();
   };
   EXPECT_EQ(work(goal("turns=1"))->exit, 4);
   EXPECT_TRUE(progress().evaluations.empty());
   EXPECT_TRUE(progress().open_starts.empty());
+  EXPECT_EQ(evaluator.judged().size(), 4u);            // each was tried twice
 }
 
 TEST_F(Goal, AProgramThatCannotBeStartedEndsTheRunAtOnce) {

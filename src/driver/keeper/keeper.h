@@ -7,8 +7,9 @@
 // ends the orphans one by one. SIGINT, SIGTERM and SIGHUP go on to the program alone; SIGUSR1 ends everything at once.
 // When the keeper's parent dies, all of it dies.
 //
-// --confined: a mount namespace in which only the paths of --write may be written, and those of --hide are empty; refused,
-// never left out, where the machine does not allow it.
+// --confined: a mount namespace in which only the paths of --write may be written, and those of --hide are empty, with a /dev
+// of its own; no new privileges, and as root none that could undo any of this. Refused, never left out, where the machine
+// does not allow it.
 #ifndef HONE_DRIVER_KEEPER_KEEPER_H
 #define HONE_DRIVER_KEEPER_KEEPER_H
 
@@ -23,6 +24,8 @@ struct View {
 };
 // Within a fresh mount namespace: its own /proc, and the view where confined. Empty: done; else what failed and why.
 std::string set_up_view(const View& view);
+// In the process that becomes the confined program. The same answer.
+std::string give_up_privileges();
 
 }  // namespace hone::keeper
 

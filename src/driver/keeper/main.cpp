@@ -109,11 +109,13 @@ int sweep(bool own_namespace) {
   return count;
 }
 
-[[noreturn]] void run_program(char** argv) {
+[[noreturn]] void run_program(char** argv, bool confined) {
   ::setsid();
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (confined)
+    if (const std::string failed = hone::keeper::give_up_privileges(); !failed.empty()) give_up("view: " + failed);
   ::execv(argv[0], argv);
   give_up(std::string("start: ") + std::strerror(errno));
 }
@@ -129,7 +131,7 @@ int sweep(bool own_namespace) {
   }
   const pid_t program = ::fork();
   if (program < 0) give_up(std::string("fork: ") + std::strerror(errno));
-  if (program == 0) run_program(argv);
+  if (program == 0) run_program(argv, view.confined);
   for (const int fd : {0, 1, 2}) ::close(fd);
   const sigset_t set = watched();
   for (;;) {
