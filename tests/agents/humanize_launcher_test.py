@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Public Humanize (`hmz`) over a run: a flow of our own in which real claude and real codex alternate, as one agent of the launcher."""
+"""Public Humanize (`hmz`) over a run: the flow of `relay/`, in which real claude and real codex alternate, as one agent of the launcher."""
 import json
 import os
 import pathlib
@@ -15,14 +15,14 @@ HONE = os.environ.get("HONE_BIN", "build/dev/bin/hone")
 HERE = pathlib.Path(__file__).resolve().parent
 SCALE = HERE.parent / "faults" / "scale" / "baseline"
 TURN = """#!/bin/sh
-exec {hmz} exec -f {flow} -a first_chaser=claude/scripted:low -a second_chaser=codex/scripted:low -p turns=2 -p budget.duration=180 -- "$(cat)"
+exec {hmz} exec -f {flow} -a first=claude/scripted:low -a second=codex/scripted:low -p turns=2 -p budget.duration=180 -- "$(cat)"
 """
 DONE, LACK = {}, {}
 
 
 def chaser(request):
     """Reads the assignment, writes a plain loop, has it measured."""
-    number = (re.search(r"# Chaser (\d+)", request.text) or [0, "0"])[1]
+    number = (re.search(r"Turn (\d+)\. ", request.text) or [0, "0"])[1]
     folder = f"candidates/slow_scale/scratch/chaser{number}"
     steps = [shell("cat ../PROMPT.md"), write(f"{folder}/kernel.cpp", (SCALE / "kernel.cpp").read_text() + f"// by chaser {number}\n"),
              write(f"{folder}/plan.cpp", (SCALE / "plan.cpp").read_text()), mcp("bench", candidate=f"chaser{number}", budget_s=2), Say("Done.")]
@@ -47,7 +47,7 @@ def run(server, have):
         with open(home.path / ".codex/config.toml", "a") as file:
             file.write("\n" + codex[codex.index("[mcp_servers.hone]"):])
         turn = home.path / "turn.sh"
-        turn.write_text(TURN.format(hmz=have["hmz"], flow=HERE / "alternate.py"))
+        turn.write_text(TURN.format(hmz=have["hmz"], flow=HERE / "relay"))
         turn.chmod(0o755)
         command = [HONE, "run", "--run", folder, "--flow", "goal", "--agent", f"command:{turn}", "--target", "1000x", "--budget", "turns=1,duration=4m"]
         for name in [*home.names, "HONE_HOME"]:
