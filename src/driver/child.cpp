@@ -145,7 +145,7 @@ std::string value_of(const std::vector<std::string>& env, const std::string& nam
 
 class Child {
  public:
-  Child(const Turn& turn, Listener& listener) : turn_(turn), listener_(listener), log_(turn.log) {}
+  Child(const Turn& turn, Conversation& conversation) : turn_(turn), conversation_(conversation), log_(turn.log) {}
   ~Child() {
     if (pid_ > 0) {
       ::kill(pid_, SIGKILL);
@@ -165,7 +165,7 @@ class Child {
   void press(double now);
 
   const Turn& turn_;
-  Listener& listener_;
+  Conversation& conversation_;
   Log log_;
   pid_t pid_ = -1;
   Fd in_, out_, err_, status_;
@@ -262,7 +262,7 @@ void Child::take_lines(std::string_view bytes) {
     line_.append(part);
     if (end == std::string_view::npos) return;
     bytes.remove_prefix(end + 1);
-    if (!line_.empty() && listener_.line(line_)) alive_s_ = now_s();
+    if (!line_.empty() && conversation_.line(line_)) alive_s_ = now_s();
     line_.clear();
   }
 }
@@ -283,7 +283,7 @@ void Child::hear(Fd& from, bool is_error) {
     if (is_error) {
       end_.err.append(bytes);
       if (end_.err.size() > 2 * kErrorTail) end_.err.erase(0, end_.err.size() - kErrorTail);
-      if (listener_.stderr_is_life()) alive_s_ = now_s();
+      if (conversation_.stderr_is_life()) alive_s_ = now_s();
     } else {
       take_lines(bytes);
     }
@@ -327,7 +327,7 @@ void Child::hear_status() {
 
 void Child::give() {
   if (closed_input_) return;
-  pending_ += listener_.to_send();
+  pending_ += conversation_.to_send();
   if (pending_.size() > kUnread + turn_.prompt.size()) {
     pending_.clear();
     closed_input_ = true;
@@ -343,17 +343,17 @@ void Child::give() {
       closed_input_ = true;
     }
   }
-  if (closed_input_ || listener_.input_done() || listener_.over()) {
+  if (closed_input_ || conversation_.input_done() || conversation_.over()) {
     closed_input_ = true;
     in_.reset();
   }
 }
 
 void Child::cut(TurnEnd end, const std::string& reason) {
-  if (end_.cut || ended_ || listener_.over()) return;   // once it is over, its end is on its way
+  if (end_.cut || ended_ || conversation_.over()) return;   // once it is over, its end is on its way
   end_.cut = end;
   end_.cut_reason = reason;
-  press_s_ = now_s() + (listener_.ask_to_stop() ? turn_.limits.stop_s : 0);
+  press_s_ = now_s() + (conversation_.ask_to_stop() ? turn_.limits.stop_s : 0);
 }
 
 // The next step of stopping: SIGINT, SIGTERM, everything at once, and the keeper itself.
@@ -370,7 +370,7 @@ void Child::press(double now) {
 void Child::look(double now) {
   if (turn_.cancel != nullptr && turn_.cancel->load()) cut(TurnEnd::cancelled, "cancelled");
   if (now - start_s_ > turn_.limits.wall_s) cut(TurnEnd::overtime, "no end within " + format_duration(turn_.limits.wall_s));
-  if (listener_.over() && press_s_ <= 0) press_s_ = now + std::min(kOverLeave, turn_.limits.stop_s);   // it may go by itself
+  if (conversation_.over() && press_s_ <= 0) press_s_ = now + std::min(kOverLeave, turn_.limits.stop_s);   // it may go by itself
   if (now - looked_s_ < std::min(kLookEvery, turn_.limits.silence_s / 4)) return;
   const double cpu = cpu_seconds(pid_);
   if (cpu - cpu_s_ > kCpuShare * (now - looked_s_) || (turn_.busy && turn_.busy())) alive_s_ = now;
@@ -426,8 +426,8 @@ std::string find_agent_program(const std::string& name, const Turn& turn) {
   return "";
 }
 
-Result<ChildEnd> run_child(const ChildSpec& spec, const Turn& turn, Listener& listener) {
-  Child child(turn, listener);
+Result<ChildEnd> run_child(const ChildSpec& spec, const Turn& turn, Conversation& conversation) {
+  Child child(turn, conversation);
   HONE_CHECK(child.start(spec));
   return child.watch();
 }

@@ -16,9 +16,9 @@ namespace hone {
 constexpr std::size_t kUnread = std::size_t{32} << 20;   // bytes that a program may leave unread; one that asks on is ended
 
 // What a dialect does with what it hears. Called from the thread that runs the turn.
-class Listener {
+class Conversation {
  public:
-  virtual ~Listener() = default;
+  virtual ~Conversation() = default;
   // A line of standard output, without its end. False: no sign of life, such as a line about another try.
   virtual bool line(std::string_view text) = 0;
   // Text to write to the program, taken when it is there.
@@ -50,7 +50,7 @@ struct ChildEnd {
 };
 
 // Kinds environment (not found, not startable), sandbox_unavailable (confined, and this machine refuses).
-Result<ChildEnd> run_child(const ChildSpec& spec, const Turn& turn, Listener& listener);
+Result<ChildEnd> run_child(const ChildSpec& spec, const Turn& turn, Conversation& conversation);
 
 // The program's path by the PATH that it will see, or empty.
 std::string find_agent_program(const std::string& name, const Turn& turn);

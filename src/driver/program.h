@@ -19,8 +19,8 @@ struct Heard {
   Usage usage;
 };
 
-// A listener that knows the turn's events and its clock.
-class Dialect : public Listener {
+// A conversation that knows the turn's events and its clock.
+class Dialect : public Conversation {
  public:
   explicit Dialect(const Turn& turn);
   void tell(EventKind kind, std::string_view text = {}, std::string_view tool = {});
