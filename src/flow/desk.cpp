@@ -145,10 +145,11 @@ std::optional<std::string> Desk::closed() {
   return std::nullopt;
 }
 
-Result<> Desk::allowed(const Caller& caller, const RunProgress& progress) {
+Result<> Desk::allowed(const Caller& caller, const std::unique_lock<std::mutex>&) {
   if (halt_) return fail(make_error(ErrorKind::cancelled, "the launcher is ending this turn").with_hint("nothing more is measured in it"));
   if (!caller.of_turn) return {};
   if (by(caller).empty()) return fail(make_error(ErrorKind::unavailable, "no turn goes on").with_hint("what is left of an earlier turn measures nothing"));
+  const RunProgress progress = progress_of(books_.ledger().rows());
   if (const auto spent = spent_budget(options_.budget, progress, books_.elapsed_s()))
     return fail(make_error(ErrorKind::budget, "the run's {} is spent", *spent).with_hint("end this turn; what is in the frontier is the result"));
   if (options_.target && target_met(progress, frontier_of(books_.ledger().rows()), *options_.target))
@@ -182,14 +183,14 @@ Result<json> Desk::bench(const json& request, const Caller& caller) {
   if (!wanted.baseline) {
     HONE_TRY(candidate, snapshot(request, caller));
   }
-  HONE_CHECK(allowed(caller, books_.progress()));
+  HONE_CHECK(allowed(caller, books_.hold()));
   const auto pass = line_.enter([&] { return halt_ || (caller.gone && caller.gone()); },
                                 [&](int before) {
                                   if (caller.progress) caller.progress(fmt::format("waiting: {} before this one", before));
                                 });
   if (!pass) return fail(make_error(ErrorKind::cancelled, "given up before it was measured"));
   auto held = books_.hold();
-  HONE_CHECK(allowed(caller, progress_of(books_.ledger().rows())));
+  HONE_CHECK(allowed(caller, held));
   wanted.progress = caller.progress;
   wanted.cancel = &halt_;
   if (const auto limit = options_.budget.seconds())

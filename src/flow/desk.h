@@ -57,7 +57,8 @@ class Desk {
 
  private:
   Result<nlohmann::json> judge_held(std::unique_lock<std::mutex>& held, const Candidate& candidate, const Evaluation& wanted, const Caller& caller);
-  Result<> allowed(const Caller& caller, const RunProgress& progress);
+  // `held`: the books', which it reads.
+  Result<> allowed(const Caller& caller, const std::unique_lock<std::mutex>& held);
   Result<Candidate> snapshot(const nlohmann::json& request, const Caller& caller) const;
   std::string by(const Caller& caller);
   int turn(const Caller& caller);

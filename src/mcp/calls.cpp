@@ -55,9 +55,13 @@ void Calls::serve(Lane& lane) {
     const std::shared_ptr<Call> call = std::move(lane.waiting.front());
     lane.waiting.pop_front();
     lock.unlock();
-    call->work(call->cancel);
+    const Reply reply = call->work(call->cancel);
     lock.lock();
     known_.erase(call->key);
+    if (!reply) continue;
+    lock.unlock();
+    reply();
+    lock.lock();
   }
 }
 

@@ -17,7 +17,9 @@ namespace hone::mcp {
 
 class Calls {
  public:
-  using Work = std::function<void(const std::atomic<bool>& cancel)>;
+  // What is left to say when a call is over. Its key is free by then: whoever hears the answer may use it again.
+  using Reply = std::function<void()>;
+  using Work = std::function<Reply(const std::atomic<bool>& cancel)>;
 
   Calls();
   ~Calls() { stop(); }

@@ -226,7 +226,7 @@ void Server::call_tool(const Request& request) {
   json token;
   if (const json* meta = member(request.params, "_meta"); meta != nullptr)
     if (const json* given = member(*meta, "progressToken"); given != nullptr && (given->is_string() || given->is_number_integer())) token = *given;
-  start(request, tool->measures, [this, request, &tool = *tool, arguments = std::move(arguments), token](const std::atomic<bool>& cancel) {
+  start(request, tool->measures, [this, request, &tool = *tool, arguments = std::move(arguments), token](const std::atomic<bool>& cancel) -> Calls::Reply {
     Result<Answer> outcome = fail(ErrorKind::cancelled, "cancelled before it began");
     if (!cancel.load()) {
       Ticker ticker(token, options_.send);
@@ -234,8 +234,11 @@ void Server::call_tool(const Request& request) {
       outcome = call_safely(tool, {arguments, progress, cancel});
     }
     // Whoever cancelled waits for nothing.
-    if (cancel.load()) return log(fmt::format("{} was cancelled", tool.name));
-    answer(request, outcome ? result_of(*outcome) : result_of(outcome.error()));
+    if (cancel.load()) {
+      log(fmt::format("{} was cancelled", tool.name));
+      return {};
+    }
+    return [this, request, result = outcome ? result_of(*outcome) : result_of(outcome.error())] { answer(request, result); };
   });
 }
 
@@ -254,11 +257,13 @@ void Server::read_resource(const Request& request) {
   const auto found = std::find_if(options_.resources.begin(), options_.resources.end(), [&](const Resource& each) { return each.uri == *uri; });
   if (found == options_.resources.end())
     return refuse(request.id, {request.stateless ? kInvalidParams : kResourceNotFound, "no such resource", {{"uri", *uri}}});
-  start(request, false, [this, request, &resource = *found](const std::atomic<bool>& cancel) {
+  start(request, false, [this, request, &resource = *found](const std::atomic<bool>& cancel) -> Calls::Reply {
     const auto text = resource.read();
-    if (cancel.load()) return;
-    if (!text) return refuse(request.id, {kInternalError, to_text(text.error())});
-    answer(request, {{"contents", json::array({{{"uri", resource.uri}, {"mimeType", resource.mime}, {"text", *text}}})}}, true);
+    if (cancel.load()) return {};
+    return [this, request, &resource, text] {
+      if (!text) return refuse(request.id, {kInternalError, to_text(text.error())});
+      answer(request, {{"contents", json::array({{{"uri", resource.uri}, {"mimeType", resource.mime}, {"text", *text}}})}}, true);
+    };
   });
 }
 
