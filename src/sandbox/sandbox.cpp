@@ -12,7 +12,6 @@
 namespace hone {
 namespace {
 
-constexpr std::uint64_t kFloodBytes = std::uint64_t{64} << 20;   // of output, beyond what is kept: everything is killed
 
 bool is_plain_absolute(const fs::path& path) {
   if (!path.is_absolute()) return false;
@@ -76,7 +75,7 @@ Result<SupervisorSpec> supervisor_spec(SandboxMode mode, const JailSpec& spec,
     order.fds.push_back(static_cast<std::uint64_t>(there));
   }
   out.output_bytes = spec.limits.output_bytes;
-  out.flood_bytes = kFloodBytes + 2 * spec.limits.output_bytes;
+  out.flood_bytes = spec.limits.flood_bytes + 2 * spec.limits.output_bytes;
   out.wall_s = spec.limits.wall_s;
   out.cancel = spec.cancel;
   return out;

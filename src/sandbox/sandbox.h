@@ -39,6 +39,7 @@ struct JailLimits {
   int processes = 64;                                    // processes and threads
   int open_files = 256;
   std::size_t output_bytes = std::size_t{1} << 20;       // kept of each of stdout and stderr
+  std::uint64_t flood_bytes = std::uint64_t{64} << 20;   // printed beyond that: everything is killed
 };
 
 // What the seccomp filter lets through. `tools` answers what it refuses with an error; `compute` traps

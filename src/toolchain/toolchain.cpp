@@ -101,12 +101,11 @@ struct StepResult {
 // Why a step failed, when it did.
 Result<> step_error(const StepResult& step, const CompileRequest& request, const fs::path& out) {
   const ProcessOutcome& outcome = step.outcome;
-  const std::uint64_t dropped = outcome.out_dropped + outcome.err_dropped;
   const Place first = first_place(step.messages);
-  if (outcome.flooded || dropped > kFlood) {
+  if (outcome.flooded) {
     Error error = make_error(ErrorKind::output_limit, "the compiler printed more than {} for {}",
                              format_bytes(kKeptOutput), request.entry);
-    error.notes.push_back(fmt::format("truncated: {} bytes dropped", dropped));
+    error.notes.push_back(fmt::format("truncated: {} bytes dropped", outcome.out_dropped + outcome.err_dropped));
     return fail(std::move(error).at(first).with_hint("remove the messages; the first one is at the place given"));
   }
   if (outcome.cancelled) return fail(ErrorKind::cancelled, "compiling {} was cancelled", request.entry);
@@ -217,6 +216,7 @@ Result<Artifact> Toolchain::compile(const CompileRequest& request) const {
   jail.limits.memory_bytes = request.memory_bytes;
   jail.limits.file_bytes = kLargestArtifact;
   jail.limits.output_bytes = kKeptOutput;
+  jail.limits.flood_bytes = kFlood;
 
   const double start = now_s();
   auto run_step = [&](const std::vector<std::string>& argv) -> Result<StepResult> {
