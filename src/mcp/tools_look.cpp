@@ -1,5 +1,7 @@
 #include "inspect/inspect.h"
 #include "mcp/tools.h"
+#include "profile/profile.h"
+#include "profile/sanitize.h"
 
 namespace hone::mcp {
 namespace {
@@ -108,7 +110,9 @@ Result<Answer> further(const Workplace& place, const std::string& verb, const Ca
   HONE_TRY(const json report, run_verb(place.command, std::move(line), call));
   Answer answer{{}, report};
   place.keep(answer.facts, verb, report);
-  answer.text = shrunk(answer.facts, kLongestText).dump(1, ' ', false, json::error_handler_t::replace);
+  if (verb == "profile") answer.text = errors_text(report) + profile_text(report);
+  else if (verb == "sanitize") answer.text = errors_text(report) + sanitize_text(report);
+  else answer.text = shrunk(answer.facts, kLongestText).dump(1, ' ', false, json::error_handler_t::replace);
   return answer;
 }
 
