@@ -129,10 +129,13 @@ std::vector<Tool> looking_tools(const Place& place) {
   tools.push_back({"inspect", "Look at the compiled kernels",
                    "Resources, instruction mix and the source lines with most instructions of each kernel, without running it.", std::move(input), look_output(),
                    false, false, [place](const Call& call) { return inspect(*place, call); }});
-  for (const Further& each : kFurther)
-    if (place->has(each.verb))
-      tools.push_back({each.verb, each.title, each.description, input_schema(subject_members(*place, "folder of the candidate; in a run also its bare name"), {"candidate"}),
-                       object_schema(json::object()), each.measures, false, [place, verb = std::string(each.verb)](const Call& call) { return further(*place, verb, call); }});
+  for (const Further& each : kFurther) {
+    if (!place->has(each.verb)) continue;
+    json members = subject_members(*place, "folder of the candidate; in a run also its bare name");
+    if (each.measures) members["workloads"]["description"] = "these workloads, by id; left out: one, the task's first, or its smallest for `sanitize`";
+    tools.push_back({each.verb, each.title, each.description, input_schema(std::move(members), {"candidate"}), object_schema(json::object()), each.measures, false,
+                     [place, verb = std::string(each.verb)](const Call& call) { return further(*place, verb, call); }});
+  }
   return tools;
 }
 

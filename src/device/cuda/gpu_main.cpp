@@ -62,6 +62,7 @@ class Server {
     if (verb == "open") return open(request);
     if (engine_ == nullptr) return fail(ErrorKind::internal, "no session is open");
     if (verb == "call") return call(request, dead);
+    if (verb == "watched") return watched(request, dead);
     using Handler = Result<json> (Server::*)(const json&);
     static const std::map<std::string, Handler> handlers = {
         {"load", &Server::load},     {"load_native", &Server::load_native}, {"unload", &Server::unload},
@@ -69,8 +70,7 @@ class Server {
         {"intact", &Server::intact}, {"output", &Server::output},           {"guards", &Server::guards},
         {"fill", &Server::fill},     {"regions", &Server::regions},         {"refer", &Server::refer},
         {"sums", &Server::sums},     {"odd", &Server::odd},                 {"copies", &Server::copies},
-        {"digest", &Server::digest}, {"reference_digest", &Server::reference_digest}, {"reference", &Server::reference},
-        {"watched", &Server::watched}};
+        {"digest", &Server::digest}, {"reference_digest", &Server::reference_digest}, {"reference", &Server::reference}};
     const auto found = handlers.find(verb);
     if (found == handlers.end()) return fail(ErrorKind::internal, "hone-gpu does not know `{}`", verb);
     return (this->*found->second)(request);
@@ -184,8 +184,10 @@ class Server {
     return json(std::move(text));
   }
 
-  Result<json> watched(const json& request) {
-    return done(engine_->watched(request.at("id").get<ProgramId>(), request.at("rehearsals").get<int>()));
+  Result<json> watched(const json& request, bool& dead) {
+    auto result = engine_->watched(request.at("id").get<ProgramId>(), request.at("rehearsals").get<int>());
+    dead = !result && result.error().kind == ErrorKind::timeout;   // it may run for ever
+    return done(std::move(result));
   }
 
   const std::function<bool()> abandoned_;
