@@ -103,7 +103,7 @@ def clean(bed):
     """A correct kernel."""
     code, report = bed.look("sanitize", bed.kernels / "softmax_cuda/registers", "--task", "softmax_cuda", "--workload", "small")
     row = report["workloads"][0]
-    out = {"exit": code, "tools": row.get("tools"), "findings": row.get("findings"), "error": row["error"]}
+    out = {"exit": code, "tools": row.get("tools"), "findings": row.get("findings"), "row_error": row["error"]}
     assert code == 0 and report["findings"] == 0 and len(row["tools"]) == 4, out
     return out
 
@@ -111,7 +111,7 @@ def clean(bed):
 def check_finding(code, report, name, lines):
     tool, kind, _ = FAULTS[name]
     row = report["workloads"][0]
-    out = {"exit": code, "tools": row.get("tools"), "findings": row.get("findings", [])[:4], "error": row["error"]}
+    out = {"exit": code, "tools": row.get("tools"), "findings": row.get("findings", [])[:4], "row_error": row["error"]}
     assert code == 1 and report["findings"] >= 1 and row["error"] is None, out
     finding = row["findings"][0]
     assert finding["kind"] == kind and finding["tool"] == tool and finding["severity"] == "error", out
