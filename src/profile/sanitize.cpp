@@ -21,7 +21,8 @@ std::uint64_t bytes_of(const Workload& workload) {
 
 std::vector<std::string> sanitizer(const fs::path& program, const std::string& tool, const fs::path& log) {
   // What called a launch is always hone-gpu.
-  std::vector<std::string> out = {program.string(), "--tool", tool, "--show-backtrace", "device", "--print-limit", "1000", "--log-file", log.string()};
+  std::vector<std::string> out = {program.string(), "--tool", tool, "--show-backtrace", "device", "--strip-paths", "no", "--print-limit", "1000",
+                                  "--log-file", log.string()};
   // Errors of the programming interface are told by the process itself; and no tensor begins where another one ends.
   if (tool == "memcheck") out.insert(out.end(), {"--report-api-errors", "no", "--padding", "512"});
   return out;
@@ -35,9 +36,10 @@ Result<json> check_with(const fs::path& program, const std::string& tool, const 
   HONE_TRY(const Watched watched, watch(sanitizer(program, tool, file), command, folder, request));
   const auto text = read_file(file, kLargestLog);
   const SanitizerLog log = read_sanitizer_log(tool, text ? *text : watched.said);
-  if (!log.fault.empty()) return fail(make_error(ErrorKind::device, "{}: {}", tool, log.fault));
   // A process that a finding ended is no failure of its own; one that fails without any is.
   if (log.findings.empty()) {
+    if (watched.fault && watched.answered) return fail(*watched.fault);
+    if (!log.fault.empty()) return fail(make_error(ErrorKind::device, "{}: {}", tool, log.fault));
     if (watched.fault) return fail(*watched.fault);
     if (!log.errors) return fail(make_error(ErrorKind::device, "{} ended without its summary", tool).with_note(watched.said.substr(0, 2000)));
     if (*log.errors > 0)

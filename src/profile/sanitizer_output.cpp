@@ -1,6 +1,7 @@
 #include "profile/sanitizer_output.h"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 
 namespace hone {
@@ -11,7 +12,7 @@ constexpr std::size_t kMostFindings = 1000, kMostParts = 16, kLongest = 2000;
 constexpr std::string_view kRace = "race between ", kCaller = "called from";
 // Words before a report, and how grave it is; empty: nothing to tell.
 constexpr std::pair<std::string_view, std::string_view> kLevels[] = {{"Error: ", "error"},  {"ERROR: ", "error"}, {"Warning: ", "review"},
-                                                                     {"WARN: ", "review"}, {"Info: ", ""},      {"INFO: ", ""}};
+                                                                     {"WARNING: ", "review"}, {"WARN: ", "review"}, {"Info: ", ""},  {"INFO: ", ""}};
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -28,6 +29,19 @@ std::optional<long> take_number(std::string_view& text) {
   return value;
 }
 
+// The same, of a count: "1,024".
+std::optional<std::size_t> take_count(std::string_view& text) {
+  std::string digits;
+  std::size_t at = 0;
+  for (; at < text.size() && (std::isdigit(static_cast<unsigned char>(text[at])) != 0 || (at > 0 && text[at] == ',')); ++at)
+    if (text[at] != ',') digits += text[at];
+  std::string_view rest = digits;
+  const auto value = take_number(rest);
+  if (!value || !rest.empty()) return std::nullopt;
+  text.remove_prefix(at);
+  return static_cast<std::size_t>(*value);
+}
+
 // What a name that the compiler wrote down is to the candidate.
 std::string file_of(std::string_view file) {
   constexpr std::string_view kSources = "/hone/src/", kHeaders = "/hone/include/";
@@ -35,6 +49,8 @@ std::string file_of(std::string_view file) {
   if (file.starts_with(kHeaders)) return "<" + std::string(file.substr(kHeaders.size())) + ">";
   return std::string(file);
 }
+
+constexpr std::string_view kTrouble[] = {"Sanitizer Error", "Device not supported", "Unable to", "before first instrumented", "timed-out", "Could not connect"};
 
 struct Location {
   std::string function, file;
@@ -55,7 +71,7 @@ bool read_file_and_line(std::string_view text, Location& out) {
   return false;
 }
 
-// "void f<(int)3>(float *)+0x90 in kernel.cu:12", "f(int *)+0x90", "0x90 in kernel.cu:12:f(int *)", "0x90 in f(int *)".
+// "void f<(int)3>(float *)+0x90 in kernel.cu:12", "f(int *)+0x90", "f():0x90 in kernel.cu:12", "0x90 in kernel.cu:12:f(int *)", "0x90 in f(int *)".
 Location read_location(std::string_view text) {
   Location out;
   std::string_view name = text, rest;
@@ -63,7 +79,7 @@ Location read_location(std::string_view text) {
     name = text.substr(0, in);
     rest = text.substr(in + 4);
   }
-  const std::size_t offset = name.rfind("+0x");
+  const std::size_t offset = std::min(name.rfind("+0x"), name.rfind(":0x"));
   const bool named = !name.starts_with("0x");
   if (named) out.function = std::string(name.substr(0, offset));
   if (!rest.empty() && !read_file_and_line(rest, out)) {
@@ -95,9 +111,9 @@ std::size_t take_hazards(std::string_view& text) {
   const std::size_t at = text.rfind(" [");
   if (at == std::string_view::npos || text.find("hazard", at) == std::string_view::npos) return 0;
   std::string_view digits = text.substr(at + 2);
-  const auto count = take_number(digits);
+  const auto count = take_count(digits);
   text = text.substr(0, at);
-  return count && *count > 0 ? static_cast<std::size_t>(*count) : 0;
+  return count.value_or(0);
 }
 
 std::string kind_of(const std::string& tool, std::string_view message) {
@@ -106,7 +122,7 @@ std::string kind_of(const std::string& tool, std::string_view message) {
   if (has("ninitialized")) return "uninitialised";
   if (tool == "synccheck" || has("Barrier error")) return "barrier";
   if (has("isaligned")) return "misaligned";
-  if (has("Invalid __")) return "out_of_bounds";
+  if (has("nvalid __")) return "out_of_bounds";
   return "fault";
 }
 
@@ -136,7 +152,7 @@ class Reader {
 
  private:
   void close() {
-    if (open_ && out_.findings.size() < kMostFindings) {
+    if (open_ && sure_ && out_.findings.size() < kMostFindings) {
       if (hazards_ > 0) current_.count = hazards_;
       // The outermost frame is the kernel, what was inlined into it a detail.
       const auto& frames = current_.related;
@@ -155,7 +171,7 @@ class Reader {
     for (const std::string_view summary : {kErrors, kRaces}) {
       if (!text.starts_with(summary)) continue;
       std::string_view rest = text.substr(summary.size());
-      if (const auto count = take_number(rest); count && *count >= 0 && !out_.errors) out_.errors = static_cast<std::size_t>(*count);
+      if (const auto count = take_count(rest); count && !out_.errors) out_.errors = count;
       return;
     }
     // Of the programming interface: Hone's own calls. Their outcome is told by the process itself.
@@ -167,22 +183,17 @@ class Reader {
         text.remove_prefix(word.size());
       }
     const bool race = text.starts_with("Race reported between") || text.find("hazard detected") != std::string_view::npos;
-    const bool known = race || text.starts_with("Invalid ") || text.starts_with("Uninitialized ") || text.starts_with("Barrier error") ||
-                       text.starts_with("Misaligned ") || text.starts_with("Warp ") || text.starts_with("Hardware ") || text.starts_with("Illegal ");
-    if (!known) {
-      // The tool's own trouble; that the process ended with an error is told by its answer.
-      const bool trouble = text.find("Sanitizer Error") != std::string_view::npos || text.find("not supported") != std::string_view::npos ||
-                           text.find("nable to") != std::string_view::npos || text.find("before first instrumented") != std::string_view::npos ||
-                           text.find("timed out") != std::string_view::npos;
-      if (trouble && out_.fault.empty()) out_.fault = std::string(text);
-      return;
-    }
-    if (severity.empty()) return;
+    // The tool's own trouble; that the process ended with an error is told by its answer.
+    const bool trouble = std::any_of(std::begin(kTrouble), std::end(kTrouble), [&](std::string_view words) { return text.find(words) != std::string_view::npos; });
+    if (trouble && out_.fault.empty()) out_.fault = std::string(text);
+    if (trouble || severity.empty()) return;
     current_ = {};
     current_.tool = tool_;
     current_.severity = severity;
     hazards_ = 0;
     open_ = true;
+    // Other words are a finding when a place or a thread follows.
+    sure_ = race || text.starts_with("Invalid __") || text.starts_with("Uninitialized __") || text.starts_with("Barrier error") || text.starts_with("Deadlock ");
     constexpr std::string_view kBetween = "Race reported between ";
     if (text.starts_with(kBetween)) {
       // Newer versions put the second access on a line of its own.
@@ -197,6 +208,7 @@ class Reader {
       current_.message = std::string(text);
       while (!current_.message.empty() && (current_.message.back() == '.' || current_.message.back() == ':' || current_.message.back() == ' ')) current_.message.pop_back();
       current_.block = read_index(text, "in block ");
+      if (const std::size_t at = text.rfind(" at "); text.starts_with("Deadlock ") && at != std::string_view::npos) place(read_location(text.substr(at + 4)));
     }
     current_.kind = kind_of(tool_, text);
   }
@@ -219,18 +231,23 @@ class Reader {
     if (current_.related.size() < kMostParts) current_.related.push_back({what, place.function, place.file, place.line});
   }
 
+  void place(Location at) {
+    sure_ = true;
+    current_.kernel = std::move(at.function);
+    current_.file = std::move(at.file);
+    current_.line = at.line;
+  }
+
   void add(std::string_view text) {
     constexpr std::string_view kFrame = "Device Frame:";
     if (text.starts_with("Saved host backtrace") || text.starts_with("Host Frame")) return;
     if (text.starts_with("and ") && text.find(" access at ") != std::string_view::npos) return access(text.substr(4));
     if (text.starts_with("at ")) {
-      Location place = read_location(text.substr(3));
-      current_.kernel = std::move(place.function);
-      current_.file = std::move(place.file);
-      current_.line = place.line;
+      place(read_location(text.substr(3)));
       return;
     }
     if (text.starts_with("by thread ")) {
+      sure_ = true;
       current_.thread = read_index(text, "by thread ");
       current_.block = read_index(text, "in block ");
       return;
@@ -260,7 +277,7 @@ class Reader {
   SanitizerLog out_;
   Finding current_;
   std::size_t hazards_ = 0;
-  bool open_ = false;
+  bool open_ = false, sure_ = false;
 };
 
 }  // namespace

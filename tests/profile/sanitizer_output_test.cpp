@@ -104,6 +104,25 @@ TEST(SanitizerOutput, TheToolsOwnTroubleIsNoFinding) {
   EXPECT_EQ(log.fault, "Device not supported. Please refer to the documentation");
 }
 
+// Words that are not in any table are a finding when a place follows.
+TEST(SanitizerOutput, OtherReportsAreFaultsAtTheirPlace) {
+  const SanitizerLog log = log_of("memcheck", "others.log");
+  ASSERT_EQ(log.findings.size(), 5u);
+  EXPECT_EQ(log.findings[0].message, "Potential invalid __shared__ read of size 4 bytes");
+  EXPECT_EQ(log.findings[0].kind, "out_of_bounds");
+  EXPECT_EQ(log.findings[1].kind, "fault");
+  EXPECT_EQ(log.findings[1].line, 99);
+  EXPECT_EQ(log.findings[2].message, "(Warp Level Programming) Potential RAW hazard detected at __shared__ 0x8c in block (0,0,0)");
+  EXPECT_EQ(log.findings[2].severity, "review");
+  EXPECT_EQ(log.findings[3].severity, "review") << "WARNING, as older versions write it";
+  EXPECT_EQ(log.findings[3].kernel, "sum()");
+  EXPECT_EQ(log.findings[3].count, 4096u);
+  EXPECT_EQ(log.findings[4].kernel, "hang");
+  EXPECT_EQ(log.findings[4].line, 98);
+  EXPECT_EQ(log.errors, std::size_t{5376});
+  EXPECT_EQ(log.fault, "");
+}
+
 TEST(SanitizerOutput, AFindingAsText) {
   const nlohmann::json finding = log_of("racecheck", "racecheck.log").findings.at(0);
   EXPECT_EQ(finding_text(finding), R"(kernel.cu:6: error(race): race between Write access and Read access and Write access
