@@ -23,10 +23,13 @@ Result<int> profile(const Global& global, const Options& options) {
              return profile_report(task, candidate, request, bench);
            }));
   const fs::path home = made.subject.in_run ? made.subject.run->worktree() / ".hone" : data_dir();
-  HONE_CHECK(keep_raw_reports(made.report, options.out.empty() ? home / "profiles" / fmt::format("{}-{:.8}", made.candidate.name, made.candidate.sha256)
-                                                               : fs::path(options.out)));
-  if (global.json) fmt::print("{}\n", made.report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  else fmt::print("{}", profile_text(made.report));
+  HONE_CHECK(keep_raw_reports(made.report, options.out.empty()
+                                               ? home / "profiles" / fmt::format("{}-{:.8}", made.candidate.name, made.candidate.sha256)
+                                               : fs::path(options.out)));
+  if (global.json)
+    fmt::print("{}\n", made.report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else
+    fmt::print("{}", profile_text(made.report));
   return report_failures(global, made);
 }
 
@@ -35,11 +38,10 @@ Result<int> profile(const Global& global, const Options& options) {
 void define_profile(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   add_look_options(app, options->look);
-  app.add_option("--out", options->out, "folder for ncu's own reports (default: .hone/profiles in a run, else profiles of the data folder)");
+  app.add_option("--out", options->out,
+                 "folder for ncu's own reports (default: .hone/profiles in a run, else profiles of the data folder)");
   app.add_option("--timeout", options->timeout, "of one workload: 10m (default: 5m)");
-  app.callback([&invocation, options] {
-    invocation.action = [&invocation, options] { return profile(invocation.global, *options); };
-  });
+  app.callback([&invocation, options] { invocation.action = [&invocation, options] { return profile(invocation.global, *options); }; });
 }
 
 }  // namespace hone::cli

@@ -24,8 +24,10 @@ Result<int> sanitize(const Global& global, const Options& options) {
   HONE_TRY(const Look made, look(global, options.look, "sanitize", further, [&](const Task& task, const Candidate& candidate, Bench bench) {
              return sanitize_report(task, candidate, options.tools, request, bench);
            }));
-  if (global.json) fmt::print("{}\n", made.report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
-  else fmt::print("{}", sanitize_text(made.report));
+  if (global.json)
+    fmt::print("{}\n", made.report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else
+    fmt::print("{}", sanitize_text(made.report));
   const int failures = report_failures(global, made);
   return made.report.value("findings", std::size_t{0}) > 0 ? 1 : failures;
 }
@@ -40,9 +42,7 @@ void define_sanitize(CLI::App& app, Invocation& invocation) {
       ->take_all()
       ->check(CLI::IsMember(sanitizer_tools()));
   app.add_option("--timeout", options->timeout, "of one tool over one workload: 10m (default: 5m)");
-  app.callback([&invocation, options] {
-    invocation.action = [&invocation, options] { return sanitize(invocation.global, *options); };
-  });
+  app.callback([&invocation, options] { invocation.action = [&invocation, options] { return sanitize(invocation.global, *options); }; });
 }
 
 }  // namespace hone::cli

@@ -70,7 +70,8 @@ std::vector<std::string> unit_metrics(const LaunchMetrics& launch) {
   if (!out.empty()) return out;
   for (const auto& [name, value] : launch.values) {
     const bool sum = name.find("throughput") != std::string::npos && !name.starts_with("dram__");
-    const bool busy = name.find("cycles_active") != std::string::npos && name.find("_pipe_") == std::string::npos && !name.starts_with("dram__");
+    const bool busy =
+        name.find("cycles_active") != std::string::npos && name.find("_pipe_") == std::string::npos && !name.starts_with("dram__");
     if (name.ends_with(kShare) && !sum && !busy && name.find("warps_active") == std::string::npos) out.push_back(name);
   }
   return out;
@@ -82,7 +83,8 @@ json units_of(const LaunchMetrics& launch) {
     const double share = *value_of(launch, name);
     shares.emplace_back(share, std::move(name));
   }
-  std::sort(shares.begin(), shares.end(), [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  std::sort(shares.begin(), shares.end(),
+            [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
   json out = json::array();
   for (const auto& [share, name] : shares) {
     const std::string unit = unit_of(name);
@@ -96,7 +98,8 @@ json units_of(const LaunchMetrics& launch) {
 std::optional<double> tensor_share(const LaunchMetrics& launch) {
   std::optional<double> out;
   for (const auto& [name, value] : launch.values)
-    if ((name.starts_with("sm__pipe_tensor") || name.starts_with("sm__inst_executed_pipe_tensor")) && (name.ends_with(kShare) || name.ends_with(kActive)))
+    if ((name.starts_with("sm__pipe_tensor") || name.starts_with("sm__inst_executed_pipe_tensor")) &&
+        (name.ends_with(kShare) || name.ends_with(kActive)))
       out = std::max(out.value_or(0), value);
   return out;
 }
@@ -118,7 +121,8 @@ json stalls_of(const LaunchMetrics& launch) {
     const std::string reason = name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
     if (reason != "selected" && !reason.ends_with("_not_issued") && value > 0) stalls.emplace_back(value, reason);
   }
-  std::sort(stalls.begin(), stalls.end(), [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
+  std::sort(stalls.begin(), stalls.end(),
+            [](const auto& a, const auto& b) { return a.first != b.first ? a.first > b.first : a.second < b.second; });
   json out = json::array();
   for (const auto& [cycles, reason] : stalls) out.push_back({{"reason", reason}, {"cycles", cycles}});
   return out;
@@ -136,7 +140,8 @@ json figures_of(const LaunchMetrics& launch) {
               {"memory_pct", share("gpu__compute_memory_throughput")},
               {"limiting", units.empty() ? json() : units.front()},
               {"tensor_pct", number(tensor_share(launch))},
-              {"dram_pct", value(std::string("dram__throughput") + std::string(kShare)) ? share("dram__throughput") : share("gpu__dram_throughput")},
+              {"dram_pct",
+               value(std::string("dram__throughput") + std::string(kShare)) ? share("dram__throughput") : share("gpu__dram_throughput")},
               {"l2_hit_pct", number(value("lts__t_sector_hit_rate.pct"))},
               {"l1_hit_pct", number(value("l1tex__t_sector_hit_rate.pct"))},
               {"bank_conflicts", number(bank_conflicts(launch))},
@@ -158,11 +163,13 @@ std::string figures_text(const json& figures) {
   const auto known = [&](const char* key) { return figures.at(key).is_number(); };
   const auto number_at = [&](const char* key) { return figures.at(key).get<double>(); };
   if (figures.at("limiting").is_object())
-    say(fmt::format("limited by {}: {:.1f}% of its peak", figures["limiting"].at("unit").get<std::string>(), figures["limiting"].at("pct").get<double>()));
+    say(fmt::format("limited by {}: {:.1f}% of its peak", figures["limiting"].at("unit").get<std::string>(),
+                    figures["limiting"].at("pct").get<double>()));
   if (known("compute_pct")) say(fmt::format("compute {:.1f}%", number_at("compute_pct")));
   if (known("memory_pct")) say(fmt::format("memory {:.1f}%", number_at("memory_pct")));
   end();
-  for (const json& unit : figures.at("units")) say(fmt::format("{} {:.1f}%", unit.at("unit").get<std::string>(), unit.at("pct").get<double>()));
+  for (const json& unit : figures.at("units"))
+    say(fmt::format("{} {:.1f}%", unit.at("unit").get<std::string>(), unit.at("pct").get<double>()));
   if (!line.empty()) line = "units: " + line;
   end();
   std::size_t shown = 0;

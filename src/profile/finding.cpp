@@ -24,7 +24,8 @@ bool same(const Finding& a, const Finding& b) {
     for (const RelatedPlace& place : each.related) out.emplace_back(place.what, place.function, place.file, place.line);
     return out;
   };
-  return std::tie(a.tool, a.severity, a.message, a.kernel, a.file, a.line) == std::tie(b.tool, b.severity, b.message, b.kernel, b.file, b.line) &&
+  return std::tie(a.tool, a.severity, a.message, a.kernel, a.file, a.line) ==
+             std::tie(b.tool, b.severity, b.message, b.kernel, b.file, b.line) &&
          places(a) == places(b);
 }
 
@@ -33,13 +34,23 @@ bool same(const Finding& a, const Finding& b) {
 void to_json(json& out, const Finding& finding) {
   const auto text = [](const std::string& word) { return word.empty() ? json() : json(word); };
   const auto number = [](int line) { return line == 0 ? json() : json(line); };
-  out = {{"tool", finding.tool},       {"kind", finding.kind},           {"severity", finding.severity}, {"message", finding.message},
-         {"kernel", text(finding.kernel)}, {"file", text(finding.file)}, {"line", number(finding.line)}, {"block", nullptr},
-         {"thread", nullptr},          {"details", finding.details},     {"related", json::array()},     {"count", finding.count}};
+  out = {{"tool", finding.tool},
+         {"kind", finding.kind},
+         {"severity", finding.severity},
+         {"message", finding.message},
+         {"kernel", text(finding.kernel)},
+         {"file", text(finding.file)},
+         {"line", number(finding.line)},
+         {"block", nullptr},
+         {"thread", nullptr},
+         {"details", finding.details},
+         {"related", json::array()},
+         {"count", finding.count}};
   if (finding.block) out["block"] = *finding.block;
   if (finding.thread) out["thread"] = *finding.thread;
   for (const RelatedPlace& each : finding.related)
-    out["related"].push_back({{"what", each.what}, {"function", text(each.function)}, {"file", text(each.file)}, {"line", number(each.line)}});
+    out["related"].push_back(
+        {{"what", each.what}, {"function", text(each.function)}, {"file", text(each.file)}, {"line", number(each.line)}});
 }
 
 std::string finding_text(const json& finding) {
@@ -65,8 +76,10 @@ std::vector<Finding> merged(std::vector<Finding> findings) {
   std::vector<Finding> out;
   for (Finding& each : findings) {
     const auto known = std::find_if(out.begin(), out.end(), [&](const Finding& other) { return same(each, other); });
-    if (known == out.end()) out.push_back(std::move(each));
-    else known->count += each.count;
+    if (known == out.end())
+      out.push_back(std::move(each));
+    else
+      known->count += each.count;
   }
   return out;
 }

@@ -12,23 +12,23 @@ namespace hone {
 
 // Another place that takes part: the second access of a race, the function that was inlined into.
 struct RelatedPlace {
-  std::string what;                                 // "Read access", "called from"
+  std::string what;  // "Read access", "called from"
   std::string function, file;
-  int line = 0;                                     // 0: unknown
+  int line = 0;  // 0: unknown
 };
 
 struct Finding {
-  std::string tool;                                 // memcheck, racecheck, synccheck, initcheck
-  std::string kind;                                 // out_of_bounds, misaligned, race, barrier, uninitialised, fault
-  std::string severity;                             // error, review
-  std::string message;                              // the tool's own words
-  std::string kernel;                               // readable; empty: not told
-  std::string file;                                 // as the candidate knows it: kernel.cu, <hone/ptx.cuh>; empty: not told
+  std::string tool;      // memcheck, racecheck, synccheck, initcheck
+  std::string kind;      // out_of_bounds, misaligned, race, barrier, uninitialised, fault
+  std::string severity;  // error, review
+  std::string message;   // the tool's own words
+  std::string kernel;    // readable; empty: not told
+  std::string file;      // as the candidate knows it: kernel.cu, <hone/ptx.cuh>; empty: not told
   int line = 0;
-  std::optional<std::array<long, 3>> block, thread; // of the first of them
-  std::vector<std::string> details;                 // what the tool says besides: the address, the nearest allocation
+  std::optional<std::array<long, 3>> block, thread;  // of the first of them
+  std::vector<std::string> details;                  // what the tool says besides: the address, the nearest allocation
   std::vector<RelatedPlace> related;
-  std::size_t count = 1;                            // threads, or hazards, for which it was told
+  std::size_t count = 1;  // threads, or hazards, for which it was told
 };
 
 void to_json(nlohmann::json& out, const Finding& finding);

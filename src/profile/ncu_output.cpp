@@ -24,9 +24,12 @@ std::vector<std::string> take_record(std::string_view& text) {
   for (; i < text.size(); ++i) {
     const char c = text[i];
     if (quoted) {
-      if (c != '"') field += c;
-      else if (i + 1 < text.size() && text[i + 1] == '"') field += text[++i];
-      else quoted = false;
+      if (c != '"')
+        field += c;
+      else if (i + 1 < text.size() && text[i + 1] == '"')
+        field += text[++i];
+      else
+        quoted = false;
     } else if (c == '"') {
       quoted = true;
     } else if (c == ',') {
@@ -67,13 +70,18 @@ struct Known {
 };
 constexpr Known kKnown[] = {
     {"ERR_NVGPUCTRPERM", ErrorKind::environment,
-     "this host keeps performance counters to administrators: its driver wants NVreg_RestrictProfilingToAdminUsers=0, or a container CAP_SYS_ADMIN; `hone bench` needs none"},
-    {"not supported on this", ErrorKind::environment, "this GPU, or its virtualisation, gives no performance counters; use a host that does"},
-    {"driver resource was unavailable", ErrorKind::environment, "something else holds the counters: end other profilers, or pause DCGM's profiling on that host"},
-    {"InterprocessLockFailed", ErrorKind::environment, "another user's ncu left its lock in the folder for temporary files: remove nsight-compute-lock there, or set TMPDIR"},
+     "this host keeps performance counters to administrators: its driver wants NVreg_RestrictProfilingToAdminUsers=0, or a container "
+     "CAP_SYS_ADMIN; `hone bench` needs none"},
+    {"not supported on this", ErrorKind::environment,
+     "this GPU, or its virtualisation, gives no performance counters; use a host that does"},
+    {"driver resource was unavailable", ErrorKind::environment,
+     "something else holds the counters: end other profilers, or pause DCGM's profiling on that host"},
+    {"InterprocessLockFailed", ErrorKind::environment,
+     "another user's ncu left its lock in the folder for temporary files: remove nsight-compute-lock there, or set TMPDIR"},
     {"LibraryNotLoaded", ErrorKind::environment, "ncu does not find the driver's library: look at nvidia-smi"},
     {"not compatible", ErrorKind::environment, "install a driver and an Nsight Compute that fit each other"},
-    {"Failed to find section", ErrorKind::environment, "this ncu is too old, or its section files are missing: install Nsight Compute 2023 or later"},
+    {"Failed to find section", ErrorKind::environment,
+     "this ncu is too old, or its section files are missing: install Nsight Compute 2023 or later"},
 };
 
 }  // namespace
@@ -87,17 +95,22 @@ Result<std::vector<LaunchMetrics>> read_ncu_csv(std::string_view text) {
   while (!text.empty() && out.size() < kMostLaunches) {
     const std::vector<std::string> fields = take_record(text);
     if (fields.size() != names.size()) continue;
-    if (fields.front().empty()) {                           // the row of units
+    if (fields.front().empty()) {  // the row of units
       if (units.empty()) units = fields;
       continue;
     }
     LaunchMetrics launch;
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] == "Kernel Name") launch.kernel = fields[i];
-      else if (names[i] == "Grid Size") launch.grid = fields[i];
-      else if (names[i] == "Block Size") launch.block = fields[i];
-      else if (const auto value = number_of(fields[i])) launch.values[names[i]] = *value * (units.empty() ? 1 : scale_of(units[i]));
-      else if (!fields[i].empty()) launch.texts[names[i]] = fields[i];
+      if (names[i] == "Kernel Name")
+        launch.kernel = fields[i];
+      else if (names[i] == "Grid Size")
+        launch.grid = fields[i];
+      else if (names[i] == "Block Size")
+        launch.block = fields[i];
+      else if (const auto value = number_of(fields[i]))
+        launch.values[names[i]] = *value * (units.empty() ? 1 : scale_of(units[i]));
+      else if (!fields[i].empty())
+        launch.texts[names[i]] = fields[i];
     }
     out.push_back(std::move(launch));
   }

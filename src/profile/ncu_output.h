@@ -13,9 +13,9 @@ namespace hone {
 
 // One profiled launch. Values are in base units (ns, bytes, cycles, %).
 struct LaunchMetrics {
-  std::string kernel, grid, block;                          // mangled; "(132, 1, 1)"
-  std::map<std::string, double, std::less<>> values;        // by metric; what is no number is left out
-  std::map<std::string, std::string, std::less<>> texts;    // the others: "breakdown:..." lists metrics
+  std::string kernel, grid, block;                        // mangled; "(132, 1, 1)"
+  std::map<std::string, double, std::less<>> values;      // by metric; what is no number is left out
+  std::map<std::string, std::string, std::less<>> texts;  // the others: "breakdown:..." lists metrics
 };
 
 // `ncu --import FILE --csv --page raw --print-units base --print-kernel-base mangled`. Lines before the header are ncu's own

@@ -15,8 +15,8 @@ const std::vector<std::string>& sanitizer_tools();
 //   findings [as finding.h says, merged by place]
 // `tools`: some of sanitizer_tools(); empty: all. The smallest workload of the task where none is named: a tool makes a kernel
 // tens to hundreds of times slower. Kind usage: an unknown tool.
-Result<nlohmann::json> sanitize_report(const Task& task, const Candidate& candidate, const std::vector<std::string>& tools, const WatchRequest& request,
-                                       Bench bench);
+Result<nlohmann::json> sanitize_report(const Task& task, const Candidate& candidate, const std::vector<std::string>& tools,
+                                       const WatchRequest& request, Bench bench);
 std::string sanitize_text(const nlohmann::json& report);
 
 }  // namespace hone

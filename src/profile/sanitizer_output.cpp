@@ -11,8 +11,9 @@ constexpr std::string_view kMark = "=========";
 constexpr std::size_t kMostFindings = 1000, kMostParts = 16, kLongest = 2000;
 constexpr std::string_view kRace = "race between ", kCaller = "called from";
 // Words before a report, and how grave it is; empty: nothing to tell.
-constexpr std::pair<std::string_view, std::string_view> kLevels[] = {{"Error: ", "error"},  {"ERROR: ", "error"}, {"Warning: ", "review"},
-                                                                     {"WARNING: ", "review"}, {"WARN: ", "review"}, {"Info: ", ""},  {"INFO: ", ""}};
+constexpr std::pair<std::string_view, std::string_view> kLevels[] = {{"Error: ", "error"},    {"ERROR: ", "error"}, {"Warning: ", "review"},
+                                                                     {"WARNING: ", "review"}, {"WARN: ", "review"}, {"Info: ", ""},
+                                                                     {"INFO: ", ""}};
 
 std::string_view trim(std::string_view text) {
   while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
@@ -50,7 +51,8 @@ std::string file_of(std::string_view file) {
   return std::string(file);
 }
 
-constexpr std::string_view kTrouble[] = {"Sanitizer Error", "Device not supported", "Unable to", "before first instrumented", "timed-out", "Could not connect"};
+constexpr std::string_view kTrouble[] = {"Sanitizer Error", "Device not supported", "Unable to", "before first instrumented",
+                                         "timed-out",       "Could not connect"};
 
 struct Location {
   std::string function, file;
@@ -83,8 +85,10 @@ Location read_location(std::string_view text) {
   const bool named = !name.starts_with("0x");
   if (named) out.function = std::string(name.substr(0, offset));
   if (!rest.empty() && !read_file_and_line(rest, out)) {
-    if (named) out.file = file_of(rest);
-    else out.function = std::string(rest);
+    if (named)
+      out.file = file_of(rest);
+    else
+      out.function = std::string(rest);
   }
   return out;
 }
@@ -156,7 +160,8 @@ class Reader {
       if (hazards_ > 0) current_.count = hazards_;
       // The outermost frame is the kernel, what was inlined into it a detail.
       const auto& frames = current_.related;
-      const auto outermost = std::find_if(frames.rbegin(), frames.rend(), [](const RelatedPlace& each) { return each.what == kCaller && !each.function.empty(); });
+      const auto outermost = std::find_if(frames.rbegin(), frames.rend(),
+                                          [](const RelatedPlace& each) { return each.what == kCaller && !each.function.empty(); });
       if (outermost != frames.rend() && outermost->function != current_.kernel) {
         current_.details.insert(current_.details.begin(), "in " + current_.kernel);
         current_.kernel = outermost->function;
@@ -184,7 +189,8 @@ class Reader {
       }
     const bool race = text.starts_with("Race reported between") || text.find("hazard detected") != std::string_view::npos;
     // The tool's own trouble; that the process ended with an error is told by its answer.
-    const bool trouble = std::any_of(std::begin(kTrouble), std::end(kTrouble), [&](std::string_view words) { return text.find(words) != std::string_view::npos; });
+    const bool trouble = std::any_of(std::begin(kTrouble), std::end(kTrouble),
+                                     [&](std::string_view words) { return text.find(words) != std::string_view::npos; });
     if (trouble && out_.fault.empty()) out_.fault = std::string(text);
     if (trouble || severity.empty()) return;
     current_ = {};
@@ -193,7 +199,8 @@ class Reader {
     hazards_ = 0;
     open_ = true;
     // Other words are a finding when a place or a thread follows.
-    sure_ = race || text.starts_with("Invalid __") || text.starts_with("Uninitialized __") || text.starts_with("Barrier error") || text.starts_with("Deadlock ");
+    sure_ = race || text.starts_with("Invalid __") || text.starts_with("Uninitialized __") || text.starts_with("Barrier error") ||
+            text.starts_with("Deadlock ");
     constexpr std::string_view kBetween = "Race reported between ";
     if (text.starts_with(kBetween)) {
       // Newer versions put the second access on a line of its own.
@@ -206,9 +213,12 @@ class Reader {
       if (!second.empty()) access(second.substr(4));
     } else {
       current_.message = std::string(text);
-      while (!current_.message.empty() && (current_.message.back() == '.' || current_.message.back() == ':' || current_.message.back() == ' ')) current_.message.pop_back();
+      while (!current_.message.empty() &&
+             (current_.message.back() == '.' || current_.message.back() == ':' || current_.message.back() == ' '))
+        current_.message.pop_back();
       current_.block = read_index(text, "in block ");
-      if (const std::size_t at = text.rfind(" at "); text.starts_with("Deadlock ") && at != std::string_view::npos) place(read_location(text.substr(at + 4)));
+      if (const std::size_t at = text.rfind(" at "); text.starts_with("Deadlock ") && at != std::string_view::npos)
+        place(read_location(text.substr(at + 4)));
     }
     current_.kind = kind_of(tool_, text);
   }
@@ -256,7 +266,8 @@ class Reader {
       Location place = read_location(trim(text.substr(kFrame.size())));
       // The outermost one is the kernel; a frame that repeats the place itself says nothing.
       const bool repeats = place.function == current_.kernel && place.line == current_.line;
-      if (!repeats && current_.related.size() < kMostParts) current_.related.push_back({std::string(kCaller), place.function, place.file, place.line});
+      if (!repeats && current_.related.size() < kMostParts)
+        current_.related.push_back({std::string(kCaller), place.function, place.file, place.line});
       return;
     }
     // A hazard by itself: "Write Thread (3, 0, 0) at LOCATION".

@@ -13,9 +13,9 @@
 namespace hone {
 
 struct SanitizerLog {
-  std::vector<Finding> findings;                    // merged; at most 1000
-  std::optional<std::size_t> errors;                // of the summary, which counts those that are not printed, too
-  std::string fault;                                // why the tool could not do its work, or empty
+  std::vector<Finding> findings;      // merged; at most 1000
+  std::optional<std::size_t> errors;  // of the summary, which counts those that are not printed, too
+  std::string fault;                  // why the tool could not do its work, or empty
 };
 
 // `tool`: memcheck, racecheck, synccheck, initcheck. Without a summary the tool was ended early.

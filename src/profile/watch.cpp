@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kSaid = 2000;                  // bytes of a tool's words in an error
+constexpr std::size_t kSaid = 2000;  // bytes of a tool's words in an error
 
 // The process's own word.
 void take_answer(const fs::path& file, Watched& out) {
@@ -27,6 +27,12 @@ void take_answer(const fs::path& file, Watched& out) {
 
 }  // namespace
 
+std::vector<std::string> in_plain_words(std::vector<std::string> env) {
+  std::erase_if(env, [](const std::string& each) { return each.starts_with("LC_") || each.starts_with("LANG="); });
+  env.emplace_back("LC_ALL=C");
+  return env;
+}
+
 Result<> can_watch(const Task& task, const std::string& tool) {
   if (task.device != "cuda")
     return fail(make_error(ErrorKind::contract, "task {} is for device {}: {} looks at CUDA kernels only", task.name, task.device, tool)
@@ -35,14 +41,13 @@ Result<> can_watch(const Task& task, const std::string& tool) {
   return {};
 }
 
-Result<Watched> watch(const std::vector<std::string>& tool, const WatchedCommand& command, const fs::path& folder, const WatchRequest& request) {
+Result<Watched> watch(const std::vector<std::string>& tool, const WatchedCommand& command, const fs::path& folder,
+                      const WatchRequest& request) {
   HONE_CHECK(remove_tree(command.answer));
   ProcessSpec spec;
   spec.argv = tool;
   spec.argv.insert(spec.argv.end(), command.argv.begin(), command.argv.end());
-  spec.env = command.env;
-  std::erase_if(spec.env, [](const std::string& each) { return each.starts_with("LC_") || each.starts_with("LANG="); });
-  spec.env.emplace_back("LC_ALL=C");
+  spec.env = in_plain_words(command.env);
   spec.cwd = folder.string();
   spec.timeout_s = request.timeout_s;
   spec.cancel = request.cancel;
@@ -101,8 +106,13 @@ Result<json> watch_report(const Task& task, const Candidate& candidate, const Wa
     }
     rows.push_back(std::move(out));
   }
-  return json{{"task", task.name},     {"candidate", candidate.name}, {"sha256", candidate.sha256}, {"architecture", bench.device.info().architecture},
-              {"device", bench.device.info().model}, {"failed", failed}, {"workloads", std::move(rows)}};
+  return json{{"task", task.name},
+              {"candidate", candidate.name},
+              {"sha256", candidate.sha256},
+              {"architecture", bench.device.info().architecture},
+              {"device", bench.device.info().model},
+              {"failed", failed},
+              {"workloads", std::move(rows)}};
 }
 
 }  // namespace hone

@@ -43,7 +43,8 @@ class CudaWatched : public ::testing::Test {
   }
   std::pair<int, json> watch(const std::string& kernel, std::vector<PlanArg> args, double timeout_s = 10) {
     WatchSpec spec = spec_of(timeout_s);
-    auto program = subject_->program("candidate", plan_of({launch_of(kernel, std::move(args))}, {{"tmp", 4096, true, 1}, {"raw", 100, false, 1}}));
+    auto program =
+        subject_->program("candidate", plan_of({launch_of(kernel, std::move(args))}, {{"tmp", 4096, true, 1}, {"raw", 100, false, 1}}));
     EXPECT_TRUE(program.has_value());
     if (program) spec.program = *std::move(program);
     const auto command = subject_->device().watched(spec, scratch("watched"));

@@ -45,8 +45,9 @@ TEST(NcuOutput, WithoutATableThereIsNoProfile) {
 }
 
 TEST(NcuOutput, ComplaintsSayWhatToDo) {
-  const Error counters = ncu_fault("==PROF== Connected to process 7\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance "
-                                   "Counters on the target device 0.\n==PROF== Disconnected\n");
+  const Error counters = ncu_fault(
+      "==PROF== Connected to process 7\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance "
+      "Counters on the target device 0.\n==PROF== Disconnected\n");
   EXPECT_EQ(counters.kind, ErrorKind::environment);
   EXPECT_NE(counters.hint.find("NVreg_RestrictProfilingToAdminUsers"), std::string::npos);
   EXPECT_NE(counters.message.find("does not have permission"), std::string::npos);
@@ -74,7 +75,9 @@ TEST(Figures, TheLimitingUnitIsTheBusiestOfTheBreakdown) {
 }
 
 TEST(Figures, WithoutABreakdownSharesOfPeaksCount) {
-  const LaunchMetrics launch{"k", "(1, 1, 1)", "(32, 1, 1)",
+  const LaunchMetrics launch{"k",
+                             "(1, 1, 1)",
+                             "(32, 1, 1)",
                              {{"dram__throughput.avg.pct_of_peak_sustained_elapsed", 90},
                               {"sm__throughput.avg.pct_of_peak_sustained_elapsed", 95},
                               {"sm__cycles_active.avg.pct_of_peak_sustained_elapsed", 99},

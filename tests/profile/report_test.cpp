@@ -42,7 +42,10 @@ class FakeGpu final : public Device {
   Result<WatchedCommand> watched(const WatchSpec& spec, const fs::path& folder) const override {
     last = spec;
     const fs::path answer = folder / "answer.json";
-    return WatchedCommand{{"/bin/sh", "-c", program, answer.string()}, {"PATH=/usr/bin:/bin", "FAKE_DATA=" + (source_dir() / "tests/profile/data").string(), "FAKE_COMPLAINT=" + complaint}, answer};
+    return WatchedCommand{
+        {"/bin/sh", "-c", program, answer.string()},
+        {"PATH=/usr/bin:/bin", "FAKE_DATA=" + (source_dir() / "tests/profile/data").string(), "FAKE_COMPLAINT=" + complaint},
+        answer};
   }
   std::string program = R"(echo '{"ok": null}' > "$0")", complaint;
   mutable WatchSpec last;
@@ -80,9 +83,13 @@ class Reports : public ::testing::Test {
       HONE_ASSERT_OK(write_file_atomic(bin / name, text, 0755));
     }
     ::setenv("PATH", (bin.string() + ":" + path_).c_str(), 1);
-    auto candidate = candidate_from_files("written", {{"kernel.cu", "__global__ void body(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }\n"},
-                                                      {"plan.cpp", "#include <hone/plan.h>\nvoid plan(const hone::Problem& problem, hone::Plan& plan) {\n"
-                                                                   "  plan.launch(plan.module(\"kernel.cu\"), \"body\", {1}, {32}).args(problem.tensor(\"x\"), problem.tensor(\"y\"));\n}\n"}}, {});
+    auto candidate = candidate_from_files(
+        "written",
+        {{"kernel.cu", "__global__ void body(const float* x, float* y) { y[threadIdx.x] = x[threadIdx.x]; }\n"},
+         {"plan.cpp",
+          "#include <hone/plan.h>\nvoid plan(const hone::Problem& problem, hone::Plan& plan) {\n"
+          "  plan.launch(plan.module(\"kernel.cu\"), \"body\", {1}, {32}).args(problem.tensor(\"x\"), problem.tensor(\"y\"));\n}\n"}},
+        {});
     HONE_ASSERT_OK(candidate);
     candidate_ = *std::move(candidate);
   }
@@ -124,19 +131,25 @@ TEST_F(Reports, AProfileHasFiguresAndTheToolsOwnReport) {
   EXPECT_EQ((*report)["workloads"][0]["raw"], (folder / "attention.ncu-rep").string());
   EXPECT_EQ(read_file(folder / "attention.ncu-rep").value_or(""), "raw");
   const std::string text = profile_text(*report);
-  EXPECT_NE(text.find("attention: void gemm<float, 3>(float const*, float*) grid (132, 1, 1) block (384, 1, 1) 181.5 us\n  limited by tensor pipe"), std::string::npos) << text;
+  EXPECT_NE(
+      text.find(
+          "attention: void gemm<float, 3>(float const*, float*) grid (132, 1, 1) block (384, 1, 1) 181.5 us\n  limited by tensor pipe"),
+      std::string::npos)
+      << text;
   EXPECT_NE(text.find("profiled: 1/1 workload on "), std::string::npos) << text;
 }
 
 TEST_F(Reports, CountersThatAreKeptEndEverything) {
-  gpu_->complaint = "ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0.";
+  gpu_->complaint =
+      "ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0.";
   const auto report = profile();
   HONE_EXPECT_ERROR(report, environment);
   EXPECT_NE(report.error().hint.find("administrators"), std::string::npos);
 }
 
 TEST_F(Reports, WhatTheProcessSaysOfItselfIsItsWorkloadsError) {
-  gpu_->program = R"(echo '{"error": {"kind": "illegal_address", "message": "written: body", "place": null, "hint": null}}' > "$0"; exit 1)";
+  gpu_->program =
+      R"(echo '{"error": {"kind": "illegal_address", "message": "written: body", "place": null, "hint": null}}' > "$0"; exit 1)";
   const auto crashed = profile();
   HONE_ASSERT_OK(crashed);
   EXPECT_EQ((*crashed)["failed"], 1);

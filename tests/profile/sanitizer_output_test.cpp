@@ -31,8 +31,9 @@ TEST(SanitizerOutput, AccessesOutsideAreOneFindingAPlace) {
   EXPECT_EQ(write.count, 2u);
   EXPECT_EQ(write.thread, (std::array<long, 3>{31, 0, 0}));
   EXPECT_EQ(write.block, (std::array<long, 3>{4, 0, 0}));
-  EXPECT_EQ(write.details, (std::vector<std::string>{"Address 0x7f2c8a3e7a1c is out of bounds",
-                                                     "and is 1 bytes after the nearest allocation at 0x7f2c8a000000 of size 4096284 bytes"}));
+  EXPECT_EQ(write.details,
+            (std::vector<std::string>{"Address 0x7f2c8a3e7a1c is out of bounds",
+                                      "and is 1 bytes after the nearest allocation at 0x7f2c8a000000 of size 4096284 bytes"}));
 }
 
 TEST(SanitizerOutput, TheOutermostFrameIsTheKernel) {
@@ -98,8 +99,10 @@ TEST(SanitizerOutput, CleanIsSaidByTheSummaryOnly) {
 }
 
 TEST(SanitizerOutput, TheToolsOwnTroubleIsNoFinding) {
-  const SanitizerLog log = read_sanitizer_log("memcheck", "========= COMPUTE-SANITIZER\n========= Error: Device not supported. Please refer to the documentation\n"
-                                                          "========= ERROR SUMMARY: 1 error\n");
+  const SanitizerLog log =
+      read_sanitizer_log("memcheck",
+                         "========= COMPUTE-SANITIZER\n========= Error: Device not supported. Please refer to the documentation\n"
+                         "========= ERROR SUMMARY: 1 error\n");
   EXPECT_TRUE(log.findings.empty());
   EXPECT_EQ(log.fault, "Device not supported. Please refer to the documentation");
 }

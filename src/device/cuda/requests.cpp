@@ -34,7 +34,8 @@ Result<WatchedCommand> watched_command(const Setup& setup, const WatchSpec& spec
   load["id"] = kId;
   load["name"] = spec.program.name;
   std::string lines;
-  for (const json& each : {open, fill_request(spec.inputs, spec.seed, 0), load, json{{"do", "watched"}, {"id", kId}, {"rehearsals", spec.rehearsals}}})
+  for (const json& each :
+       {open, fill_request(spec.inputs, spec.seed, 0), load, json{{"do", "watched"}, {"id", kId}, {"rehearsals", spec.rehearsals}}})
     lines += each.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   const fs::path requests = folder / "requests.jsonl", answer = folder / "answer.json";
   HONE_CHECK(write_file_atomic(requests, lines, 0600));
