@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <memory>
 
-#include "base/process.h"
 #include "cli/facts.h"
+#include "profile/tool.h"
 #include "toolchain/headers.h"
 #include "toolchain/toolchain.h"
 
@@ -94,10 +94,9 @@ Fact nvml() {
   return {.id = "nvml", .value = fmt::format("driver {}, {} GPU{}", std::string(version), count, count == 1 ? "" : "s")};
 }
 
-// In PATH, or where NVIDIA's packages put it.
-Fact tool(const std::string& name, const std::string& folder, const std::string& cost, const std::string& mend) {
-  std::string path = find_program(name);
-  if (path.empty()) path = find_program(folder + "/" + name);
+Fact tool(const std::string& name, const std::string& cost, const std::string& mend) {
+  const auto found = find_vendor_tool(name);
+  const std::string path = found ? found->string() : "";
   if (path.empty()) return {.id = name, .state = Fact::State::missing, .value = "not found", .cost = cost, .mend = mend};
   const std::string version = version_of(path);
   return {.id = name, .value = version.empty() ? path : fmt::format("{} ({})", version, path)};
@@ -130,9 +129,9 @@ FactGroup gpu_facts() {
   group.facts.push_back(nvml());
   group.facts.push_back(nvcc());
   for (const HeaderPackage& package : header_packages()) group.facts.push_back(headers(package));
-  group.facts.push_back(tool("ncu", "/usr/local/cuda/bin", "no profiles of CUDA kernels", "install Nsight Compute"));
-  group.facts.push_back(tool("nsys", "/usr/local/cuda/bin", "no timelines of CUDA programs", "install Nsight Systems"));
-  group.facts.push_back(tool("compute-sanitizer", "/usr/local/cuda/bin", "no memory and race checks on the GPU itself", "install the CUDA toolkit"));
+  group.facts.push_back(tool("ncu", "`hone profile` cannot profile CUDA kernels here", "install Nsight Compute"));
+  group.facts.push_back(tool("nsys", "no timelines of CUDA programs", "install Nsight Systems"));
+  group.facts.push_back(tool("compute-sanitizer", "`hone sanitize` cannot check memory and races on the GPU itself here", "install the CUDA toolkit"));
   return group;
 }
 

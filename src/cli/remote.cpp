@@ -4,6 +4,8 @@
 
 #include "base/text.h"
 #include "inspect/inspect.h"
+#include "profile/profile.h"
+#include "profile/sanitize.h"
 #include "run/run.h"
 
 namespace hone::cli {
@@ -36,6 +38,8 @@ void print_result(const nlohmann::json& result) {
   const std::string schema = result.value("schema", "");
   if (schema == "hone.compile/1") fmt::print("{}", compile_text(result));
   if (schema == "hone.inspect/1") fmt::print("{}", inspect_text(result));
+  if (schema == "hone.profile/1") fmt::print("{}", profile_text(result));
+  if (schema == "hone.sanitize/1") fmt::print("{}", sanitize_text(result));
 }
 
 }  // namespace hone::cli

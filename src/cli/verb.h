@@ -59,6 +59,8 @@ struct Verb {
   X(report, "a run's experiments as Markdown, HTML or JSON", "hone report --run runs/first")                    \
   X(compile, "plan and compile a candidate for every workload, without running it", "hone compile kernels/softmax_f32/pipelined") \
   X(inspect, "what a candidate's kernels are made of: resources, instructions, source lines", "hone inspect kernels/softmax_f32/pipelined --lines") \
+  X(profile, "where a CUDA candidate's kernels spend their time, by Nsight Compute", "hone profile kernels/bf16_gemm/warp_specialized --workload square-4096") \
+  X(sanitize, "a CUDA candidate under compute-sanitizer: bad accesses, races, barriers", "hone sanitize kernels/softmax_cuda/registers") \
   X(serve, "an evaluation service: judges for others on this machine's devices", "hone serve --device cpu --port 8000") \
   X(submit, "give a job to an evaluation service", "hone submit kernels/softmax_f32/pipelined --task softmax_f32 --remote http://127.0.0.1:8000 --wait") \
   X(jobs, "jobs of an evaluation service", "hone jobs list --remote http://127.0.0.1:8000") \

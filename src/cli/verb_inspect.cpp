@@ -31,7 +31,8 @@ Result<int> inspect(const Global& global, const Options& options) {
   if (request.ptx) listings.push_back("ptx");
   if (request.code) listings.push_back("sass");
   HONE_TRY(const Look made, look(global, options.look, "inspect", {{"listings", listings}},
-                                 [&](const Task& task, const Candidate& candidate, const Compiled& compiled, Bench bench) {
+                                 [&](const Task& task, const Candidate& candidate, Bench bench) -> Result<nlohmann::json> {
+                                   HONE_TRY(const Compiled compiled, compile_for(task, candidate, options.look.workloads, bench));
                                    return inspect_report(task, candidate, compiled, request, bench);
                                  }));
   if (global.json) {

@@ -69,7 +69,7 @@ Result<int> submit(const Global& global, const Options& options) {
     return exit_code_of(error.kind);
   }
   if (!global.json) print_result(result);
-  if (!result.contains("report")) return result.value("exit_code", 0) == 0 && result.value("failed", 0) == 0 ? 0 : 1;
+  if (!result.contains("report")) return result.value("exit_code", 0) == 0 && result.value("failed", 0) == 0 && result.value("findings", 0) == 0 ? 0 : 1;
   HONE_TRY(const Report report, report_from_json(result["report"]));
   if (!global.json) fmt::print("{}", to_text(report));
   return report.exit_code();
@@ -81,7 +81,7 @@ void define_submit(CLI::App& app, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   app.add_option("candidate", options->candidate, "folder of a candidate, or `baseline`; for exec the command");
   app.add_option("argv", options->argv, "for exec: the command's arguments, after --");
-  app.add_option("--kind", options->kind, "bench, compile, inspect, exec")->capture_default_str();
+  app.add_option("--kind", options->kind, "bench, compile, inspect, profile, sanitize, exec")->capture_default_str();
   app.add_option("--task", options->task, "task by name");
   app.add_option("--workload", options->workloads, "only these workloads")->delimiter(',')->take_all();
   app.add_option("--samples", options->samples, "exactly this many pairs a workload")->check(CLI::Range(1, 1000000));

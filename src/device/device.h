@@ -120,11 +120,31 @@ class Session {
   virtual nlohmann::json conditions() { return nullptr; }
 };
 
+// A program for a tool that watches a process: a profiler, a sanitizer.
+struct WatchSpec {
+  SessionSpec session;
+  InputSet inputs;
+  std::uint64_t seed = 0;
+  Executable program;
+  int rehearsals = 0;               // calls before the one that is watched
+};
+// The process that a tool starts. When it has ended, `answer` holds {"ok": null} or {"error": Error}.
+struct WatchedCommand {
+  std::vector<std::string> argv, env;
+  fs::path answer;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
   virtual const DeviceInfo& info() const = 0;
   virtual Result<std::unique_ptr<Session>> open(const SessionSpec& spec) = 0;
+  // The command of a process that fills the inputs, makes the program's launches and ends: on plain allocations of the
+  // tensors' exact sizes, outputs and workspaces as they come, the last call between the marks of profilers. Its files lie
+  // in `folder`. Kind environment: no tool watches this device.
+  virtual Result<WatchedCommand> watched(const WatchSpec& /*spec*/, const fs::path& /*folder*/) const {
+    return fail(ErrorKind::environment, "the tools that watch kernels do not know device {}", info().name);
+  }
 };
 
 struct CpuDeviceOptions {

@@ -20,7 +20,7 @@ std::string instructions(const Workplace& place);
 
 // Parts of the table.
 std::vector<Tool> measuring_tools(const Place& place);   // bench, bench_submit, bench_poll
-std::vector<Tool> looking_tools(const Place& place);     // compile, inspect, and check, sim, profile, sanitize where they are verbs
+std::vector<Tool> looking_tools(const Place& place);     // compile, inspect, profile, sanitize, and check, sim where they are verbs
 std::vector<Tool> record_tools(const Place& place);      // status, task, frontier, ledger, note
 
 // Schemas. An object's `members` are {name: schema}.

@@ -1,5 +1,7 @@
 #include "inspect/inspect.h"
 #include "mcp/tools.h"
+#include "profile/profile.h"
+#include "profile/sanitize.h"
 
 namespace hone::mcp {
 namespace {
@@ -108,7 +110,9 @@ Result<Answer> further(const Workplace& place, const std::string& verb, const Ca
   HONE_TRY(const json report, run_verb(place.command, std::move(line), call));
   Answer answer{{}, report};
   place.keep(answer.facts, verb, report);
-  answer.text = shrunk(answer.facts, kLongestText).dump(1, ' ', false, json::error_handler_t::replace);
+  if (verb == "profile") answer.text = errors_text(report) + profile_text(report);
+  else if (verb == "sanitize") answer.text = errors_text(report) + sanitize_text(report);
+  else answer.text = shrunk(answer.facts, kLongestText).dump(1, ' ', false, json::error_handler_t::replace);
   return answer;
 }
 
@@ -125,10 +129,13 @@ std::vector<Tool> looking_tools(const Place& place) {
   tools.push_back({"inspect", "Look at the compiled kernels",
                    "Resources, instruction mix and the source lines with most instructions of each kernel, without running it.", std::move(input), look_output(),
                    false, false, [place](const Call& call) { return inspect(*place, call); }});
-  for (const Further& each : kFurther)
-    if (place->has(each.verb))
-      tools.push_back({each.verb, each.title, each.description, input_schema(subject_members(*place, "folder of the candidate; in a run also its bare name"), {"candidate"}),
-                       object_schema(json::object()), each.measures, false, [place, verb = std::string(each.verb)](const Call& call) { return further(*place, verb, call); }});
+  for (const Further& each : kFurther) {
+    if (!place->has(each.verb)) continue;
+    json members = subject_members(*place, "folder of the candidate; in a run also its bare name");
+    if (each.measures) members["workloads"]["description"] = "these workloads, by id; left out: one, the task's first, or its smallest for `sanitize`";
+    tools.push_back({each.verb, each.title, each.description, input_schema(std::move(members), {"candidate"}), object_schema(json::object()), each.measures, false,
+                     [place, verb = std::string(each.verb)](const Call& call) { return further(*place, verb, call); }});
+  }
   return tools;
 }
 

@@ -135,7 +135,7 @@ json openapi(const std::string& version, bool tokens, bool exec) {
       for (const char* key : {"definitions", "$schema"}) job.erase(key);
       // A kind and its own request; other kinds are answered 501.
       json kinds = json::array();
-      for (const char* kind : {"bench", "compile", "inspect", "exec"}) {
+      for (const char* kind : {"bench", "compile", "inspect", "profile", "sanitize", "exec"}) {
         if (kind == std::string_view("exec") && !exec) continue;
         json one = job;
         one["title"] = std::string("a job of kind ") + kind;

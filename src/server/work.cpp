@@ -9,6 +9,8 @@
 #include "inspect/inspect.h"
 #include "judge/prepare.h"
 #include "judge/receipt.h"
+#include "profile/profile.h"
+#include "profile/sanitize.h"
 #include "wire/wire.h"
 
 namespace hone::server {
@@ -130,6 +132,7 @@ class Worker {
     try {
       if (kind == "bench") return bench(request);
       if (kind == "compile" || kind == "inspect") return look(request, kind == "inspect");
+      if (kind == "profile" || kind == "sanitize") return watch(request, kind == "profile");
       if (kind == "prepare") return prepare(request);
       if (kind == "exec") return exec(request);
     } catch (const std::bad_alloc&) {
@@ -178,6 +181,21 @@ class Worker {
     InspectRequest request;
     for (const std::string& each : in.value("listings", std::vector<std::string>())) (each == "ptx" ? request.ptx : request.code) = true;
     return inspect_report(task, candidate, compiled, request, bench);
+  }
+
+  // On this device, under a tool of its vendor.
+  Result<json> watch(const json& in, bool profile) {
+    HONE_TRY(const Task task, wire::task_from(in));
+    HONE_TRY(const Candidate candidate, wire::candidate_from_json(in.at("candidate")));
+    WatchRequest request;
+    request.workloads = in.value("workloads", std::vector<std::string>());
+    request.timeout_s = in.value("tool_timeout_s", request.timeout_s);
+    request.cancel = &cancel_;
+    request.progress = [&](const std::string& line) {
+      event(line.find(": compiling") != std::string::npos ? "compiling" : profile ? "profiling" : "sanitizing", {{"progress", line}});
+    };
+    return profile ? profile_report(task, candidate, request, bench_)
+                   : sanitize_report(task, candidate, in.value("tools", std::vector<std::string>()), request, bench_);
   }
 
   Result<json> exec(const json& in) {

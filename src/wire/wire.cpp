@@ -35,7 +35,7 @@ Result<> check_job(const json& body) {
     Texts out;
     HONE_TRY(out.job, read_file(share / "schema" / "job.json"));
     const json whole = json::parse(out.job);
-    for (const char* kind : {"bench", "compile", "inspect", "exec"})
+    for (const char* kind : {"bench", "compile", "inspect", "profile", "sanitize", "exec"})
       out.requests[kind] = json{{"$ref", std::string("#/definitions/") + kind}, {"definitions", whole["definitions"]}}.dump();
     return out;
   }();

@@ -47,6 +47,37 @@ TEST(Look, WhatCannotBeAskedForIsUsage) {
   EXPECT_EQ(run_hone({"inspect", folder, "--task", "softmax_f32", "--ptx"}).exit, 3) << "no PTX on a CPU";
 }
 
+// What is missing is named before anything is compiled or a GPU is asked for.
+TEST(Look, ProfileAndSanitizeSayWhatTheyLack) {
+  const std::string cpu = candidate("honest").string(), cuda = (source_dir() / "kernels/softmax_cuda/registers").string();
+  const fs::path bin = scratch("tools");
+  for (const auto& [verb, tool] : {std::pair{"profile", "ncu"}, std::pair{"sanitize", "compute-sanitizer"}}) {
+    const CommandResult here = run_hone({verb, cpu, "--task", "softmax_f32"});
+    EXPECT_EQ(here.exit, 2) << here.out << here.err;
+    EXPECT_NE(here.err.find("CUDA kernels only"), std::string::npos) << here.err;
+    EXPECT_EQ(run_hone({verb, cuda, "--arch", "sm_90a"}).exit, 2) << "it runs on the GPU that is here";
+    const auto facts = nlohmann::json::parse(run_hone({"doctor", "--json"}).out).at("facts");
+    const auto missing = [&](const std::string& id) {
+      for (const auto& fact : facts)
+        if (fact.at("id") == id) return fact.at("state") == "missing";
+      return true;
+    };
+    if (missing(tool)) {
+      const CommandResult none = run_hone({verb, cuda, "--json"});
+      EXPECT_EQ(none.exit, 3);
+      EXPECT_NE(nlohmann::json::parse(none.out)["error"]["message"].get<std::string>().find(std::string("no ") + tool), std::string::npos) << none.out;
+    }
+    if (!missing("gpu0")) continue;
+    HONE_ASSERT_OK(write_file_atomic(bin / tool, "#!/bin/sh\nexit 1\n", 0755));
+    CommandOptions with;
+    with.env["PATH"] = bin.string() + ":/usr/local/bin:/usr/bin:/bin";
+    const CommandResult result = run_hone({verb, cuda}, with);
+    EXPECT_EQ(result.exit, 3);
+    EXPECT_NE(result.err.find("error(environment)"), std::string::npos) << result.err;
+    EXPECT_EQ(result.err.find(std::string("no ") + tool), std::string::npos) << result.err;
+  }
+}
+
 TEST(Look, InspectPrintsTheListingAlone) {
   if (!fs::exists("/usr/bin/objdump")) {
     GTEST_SKIP() << "no objdump";

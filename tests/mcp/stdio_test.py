@@ -51,6 +51,17 @@ class Stdio(unittest.TestCase):
                     self.assertEqual(told["structuredContent"]["failed"], 0)
                 self.assertEqual(peer.end(), 0)
 
+    def test_the_vendors_tools_are_tools(self):
+        with Peer(self.home) as peer:
+            peer.send(initialize("2025-11-25"))
+            peer.answer(1)
+            tools = {each["name"]: each for each in peer.ask(2, "tools/list")["result"]["tools"]}
+            for number, name in enumerate(("profile", "sanitize"), 3):
+                self.assertEqual(tools[name]["inputSchema"]["required"], ["candidate"])
+                told = peer.call(number, name, candidate=BASELINE, task=str(SCALE))
+                self.assertTrue(told["isError"])
+                self.assertEqual(told["structuredContent"]["error"]["kind"], "contract", "a task for the CPU")
+
     def test_lines_that_are_no_messages(self):
         """C32: a long legal line is taken, a longer one refused, and the server lives."""
         with Peer(self.home) as peer:

@@ -58,6 +58,17 @@ class Jobs(Shared):
         request = {"task": "softmax_f32", "candidate": candidate(), "architecture": "sm_12"}
         self.assertEqual(kind_of(self.server.run({"kind": "compile", "request": request})), "not_found")
 
+    def test_profile_and_sanitize_are_jobs_for_a_gpu(self):
+        cuda = {"name": "c", "files": {"kernel.cu": "__global__ void k() {}\n", "plan.cpp": "#include <hone/plan.h>\nvoid plan(const hone::Problem&, hone::Plan&) {}\n"}}
+        for kind in ("profile", "sanitize"):
+            job = self.server.run({"kind": kind, "request": {"task": "softmax_f32", "candidate": candidate(), "tool_timeout_s": 5}})
+            self.assertEqual((job["state"], kind_of(job)), ("done", "contract"), job)
+            self.assertIn("CUDA", job["result"]["error"]["message"])
+            self.assertEqual(kind_of(self.server.run({"kind": kind, "request": {"task": "softmax_cuda", "candidate": cuda}})), "environment")
+        for request in ({"tools": ["leakcheck"]}, {"tool_timeout_s": 0}, {"architecture": "sm_90a"}):
+            answer = self.server.request("POST", "/v1/jobs", {"kind": "sanitize", "request": {"task": "softmax_cuda", "candidate": cuda, **request}})
+            self.error(answer, 400, "contract")
+
     def test_kinds_without_a_room_are_unavailable(self):
         answer = self.server.request("POST", "/v1/jobs", {"kind": "check", "request": {}})
         self.error(answer, 501, "unavailable")

@@ -13,6 +13,7 @@ class CudaDevice final : public Device {
   CudaDevice(Setup setup, DeviceInfo info) : setup_(std::move(setup)), info_(std::move(info)) {}
   const DeviceInfo& info() const override { return info_; }
   Result<std::unique_ptr<Session>> open(const SessionSpec& spec) override { return CudaSession::open(setup_, spec); }
+  Result<WatchedCommand> watched(const WatchSpec& spec, const fs::path& folder) const override { return watched_command(setup_, spec, folder); }
 
  private:
   Setup setup_;

@@ -126,7 +126,9 @@ static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56 && siz
   X(tensor_map_encode, "cuTensorMapEncodeTiled",                                                                      \
     (TensorMapBytes*, int, std::uint32_t, void*, const std::uint64_t*, const std::uint64_t*, const std::uint32_t*,    \
      const std::uint32_t*, int, int, int, int))                                                                       \
-  X(parameter_info, "cuFuncGetParamInfo", (CUfunction, std::size_t, std::size_t*, std::size_t*))
+  X(parameter_info, "cuFuncGetParamInfo", (CUfunction, std::size_t, std::size_t*, std::size_t*))                      \
+  X(profiler_start, "cuProfilerStart", ())                                                                            \
+  X(profiler_stop, "cuProfilerStop", ())
 
 struct Driver {
 #define HONE_CUDA_MEMBER(name, symbol, parameters) CUresult (*name) parameters = nullptr;

@@ -88,9 +88,7 @@ Result<> Engine::set_up() {
     input_hash_.push_back({});
     reference_.emplace_back();
     if (tensor.role == TensorRole::output) continue;
-    HONE_TRY(Buffer buffer, Buffer::create(context_, tensor.name, tensor.bytes(), static_cast<std::size_t>(std::max<std::int64_t>(tensor.alignment, 1)),
-                                           nullptr, draw(), tensor.role == TensorRole::input ? kAddresses : 1));
-    inputs_.back() = std::make_unique<Buffer>(std::move(buffer));
+    HONE_TRY(inputs_.back(), add_buffer(tensor.name, tensor.bytes(), tensor.alignment, nullptr, tensor.role == TensorRole::input ? kAddresses : 1));
   }
   void* words = nullptr;
   CUdeviceptr device = 0;
@@ -138,14 +136,20 @@ Buffer& Engine::buffer_of(Program& program, const PlanArg& arg) const {
   return arg.kind == ArgKind::workspace ? *program.workspaces[arg.index] : tensor_buffer(program, *tensor_index(arg.tensor));
 }
 
+Result<std::unique_ptr<Buffer>> Engine::add_buffer(const std::string& name, std::size_t bytes, std::int64_t alignment,
+                                                   const TensorShape* shape, std::size_t addresses) {
+  const auto aligned = static_cast<std::size_t>(std::max<std::int64_t>(alignment, 1));
+  HONE_TRY(Buffer buffer, spec_.plain ? Buffer::create_plain(name, bytes, aligned, shape)
+                                      : Buffer::create(context_, name, bytes, aligned, shape, draw(), addresses));
+  return std::make_unique<Buffer>(std::move(buffer));
+}
+
 Result<> Engine::add_buffers(Program& program) {
   for (const TensorShape& tensor : spec_.workload.tensors) {
     program.tensors.emplace_back();
     program.poison.push_back(0);
     if (tensor.role == TensorRole::input) continue;
-    HONE_TRY(Buffer buffer, Buffer::create(context_, tensor.name, tensor.bytes(), static_cast<std::size_t>(std::max<std::int64_t>(tensor.alignment, 1)),
-                                           &tensor, draw(), kAddresses));
-    program.tensors.back() = std::make_unique<Buffer>(std::move(buffer));
+    HONE_TRY(program.tensors.back(), add_buffer(tensor.name, tensor.bytes(), tensor.alignment, &tensor, kAddresses));
   }
   std::uint64_t left = spec_.memory_bytes == 0 ? ~std::uint64_t{0} : spec_.memory_bytes;
   for (const PlanWorkspace& workspace : program.plan.workspaces) {
@@ -153,8 +157,8 @@ Result<> Engine::add_buffers(Program& program) {
     if (bytes > left)
       return fail(ErrorKind::out_of_memory, "{}: its workspaces are larger than {}", program.name, format_bytes(spec_.memory_bytes));
     left -= bytes;
-    HONE_TRY(Buffer buffer, Buffer::create(context_, workspace.name, bytes, 1024, nullptr, draw(), kAddresses));
-    program.workspaces.push_back(std::make_unique<Buffer>(std::move(buffer)));
+    HONE_TRY(std::unique_ptr<Buffer> buffer, add_buffer(workspace.name, bytes, 1024, nullptr, kAddresses));
+    program.workspaces.push_back(std::move(buffer));
   }
   return {};
 }

@@ -57,6 +57,7 @@ struct EngineSpec {
   std::string helpers, task_code;                    // a cubin; a shared object or empty
   std::uint64_t memory_bytes = 0;                    // of a program's workspaces
   double call_timeout_s = 10;
+  bool plain = false;                                // for a tool that watches: plain memory, nothing but the launches
 };
 
 class Engine {
@@ -78,6 +79,8 @@ class Engine {
   Result<bool> intact();
   // A fault ends the process unless the context is still well (a refused launch, late work).
   Result<CallResult> call(ProgramId id, bool timed);
+  // In a plain session: `rehearsals` calls, then one between the marks of profilers.
+  Result<> watched(ProgramId id, int rehearsals);
   Result<> output(ProgramId id, std::size_t tensor, std::byte* to);
   const std::vector<std::uint64_t>& poison(ProgramId id) const { return programs_.at(id)->poison; }
   Result<std::vector<GuardDamage>> guards(ProgramId id);
@@ -109,6 +112,9 @@ class Engine {
   std::uint64_t draw();                              // secret
   Result<Program*> find(ProgramId id) const;
   Result<std::size_t> tensor_index(const std::string& name) const;
+  // `shape`: its canaries stand where the tensor has gaps, too; an input's stand around it.
+  Result<std::unique_ptr<Buffer>> add_buffer(const std::string& name, std::size_t bytes, std::int64_t alignment,
+                                             const TensorShape* shape, std::size_t addresses);
   Result<> add_buffers(Program& program);
   Result<> resolve(Program& program, const std::vector<std::string>& symbols);
   Result<> check_launch(const Program& program, const PlanLaunch& launch, CUfunction function) const;
@@ -119,6 +125,7 @@ class Engine {
 
   // Around a call.
   Result<> refill(Program& program);
+  Result<> refill_plain(Program& program);
   Result<> leave_alone(Program& program);            // hides everything that is not its own
   Result<> show(Buffer& buffer);                     // after a call: what was hidden
   Result<> flush_caches();

@@ -54,6 +54,34 @@ Result<> Engine::refill(Program& program) {
   return context_.finish();
 }
 
+// Outputs and workspaces stay as nobody has written them, so that reading them is seen.
+Result<> Engine::refill_plain(Program& program) {
+  for (std::size_t i = 0; i < program.tensors.size(); ++i)
+    if (spec_.workload.tensors[i].role == TensorRole::persistent) HONE_CHECK(program.tensors[i]->copy_from(context_, inputs_[i]->data()));
+  for (std::size_t i = 0; i < program.workspaces.size(); ++i) {
+    if (!program.plan.workspaces[i].zeroed) continue;
+    const Buffer& buffer = *program.workspaces[i];
+    HONE_CHECK(check(cu.memset8(buffer.data(), 0, buffer.bytes(), context_.stream), "clearing a workspace"));
+  }
+  return context_.finish();
+}
+
+Result<> Engine::watched(ProgramId id, int rehearsals) {
+  if (!spec_.plain) return fail(ErrorKind::internal, "only a plain session is for tools that watch");
+  HONE_TRY(Program* program, find(id));
+  *progress_.host = 0;
+  for (int i = 0; i <= rehearsals; ++i) {
+    HONE_CHECK(refill_plain(*program));
+    const bool last = i == rehearsals;
+    if (last && cu.profiler_start != nullptr) cu.profiler_start();
+    std::optional<Error> fault = enqueue(*program, false);
+    if (auto worse = await(nullptr, *program, false)) fault = std::move(worse);
+    if (last && cu.profiler_stop != nullptr) cu.profiler_stop();
+    if (fault) return fail(*std::move(fault));
+  }
+  return {};
+}
+
 Result<> Engine::leave_alone(Program& program) {
   for (const auto& each : reference_)
     if (each != nullptr) HONE_CHECK(each->hide());

@@ -3,17 +3,22 @@
 //
 //   hone-gpu --info N     the GPU's description as JSON: {"ok": ...} or {"error": ...}
 //   hone-gpu --serve      answers requests (encode.h) on descriptor 3; bulk data go through the memory of descriptor 4
+//   hone-gpu --once FILE ANSWER   does the requests of a file, one a line, until one fails, for a tool that watches this
+//                         process; ANSWER holds the last answer then
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <functional>
 #include <map>
 
 #include "base/channel.h"
+#include "base/fs.h"
 #include "device/cuda/encode.h"
 #include "device/cuda/engine.h"
 
@@ -24,30 +29,26 @@ using nlohmann::json;
 
 class Server {
  public:
-  Server(Channel& channel, std::byte* transfer) : channel_(channel), transfer_(transfer) {}
+  // `abandoned`: nobody waits for an answer any more.
+  Server(std::function<bool()> abandoned, std::byte* transfer) : abandoned_(std::move(abandoned)), transfer_(transfer) {}
 
-  // Until the judge is gone, or the context is. Ends the process as it is: tearing down what a kernel uses that never
-  // ends would wait for it.
-  [[noreturn]] void run() {
-    json request;
-    while (channel_.receive(request, -1) == Channel::Got::message) {
-      bool dead = false;
-      json answer;
-      try {
-        auto result = handle(request, dead);
-        if (result) {
-          answer["ok"] = *std::move(result);
-        } else {
-          answer["error"] = result.error();
-          dead = dead || lost();
-        }
-      } catch (const std::exception& exception) {
-        answer["error"] = make_error(ErrorKind::internal, "a request that hone-gpu cannot read: {}", exception.what());
+  // With "dead" when the context is lost.
+  json answer(const json& request) {
+    bool dead = false;
+    json answer;
+    try {
+      auto result = handle(request, dead);
+      if (result) {
+        answer["ok"] = *std::move(result);
+      } else {
+        answer["error"] = result.error();
+        dead = dead || lost();
       }
-      if (dead) answer["dead"] = true;
-      if (!channel_.send(answer) || dead) break;
+    } catch (const std::exception& exception) {
+      answer["error"] = make_error(ErrorKind::internal, "a request that hone-gpu cannot read: {}", exception.what());
     }
-    ::_exit(0);
+    if (dead) answer["dead"] = true;
+    return answer;
   }
 
  private:
@@ -56,16 +57,12 @@ class Server {
     return code != kSuccess && code != kNotReady;
   }
 
-  bool abandoned() const {
-    pollfd wait = {channel_.fd(), POLLIN, 0};
-    return ::poll(&wait, 1, 0) > 0 && (wait.revents & POLLHUP) != 0;
-  }
-
   Result<json> handle(const json& request, bool& dead) {
     const auto verb = request.at("do").get<std::string>();
     if (verb == "open") return open(request);
     if (engine_ == nullptr) return fail(ErrorKind::internal, "no session is open");
     if (verb == "call") return call(request, dead);
+    if (verb == "watched") return watched(request, dead);
     using Handler = Result<json> (Server::*)(const json&);
     static const std::map<std::string, Handler> handlers = {
         {"load", &Server::load},     {"load_native", &Server::load_native}, {"unload", &Server::unload},
@@ -93,7 +90,8 @@ class Server {
     request.at("task_code").get_to(spec.task_code);
     request.at("memory_bytes").get_to(spec.memory_bytes);
     request.at("call_timeout_s").get_to(spec.call_timeout_s);
-    HONE_TRY(engine_, Engine::open(std::move(spec), [this] { return abandoned(); }));
+    spec.plain = request.value("plain", false);
+    HONE_TRY(engine_, Engine::open(std::move(spec), abandoned_));
     return json(nullptr);
   }
 
@@ -186,7 +184,13 @@ class Server {
     return json(std::move(text));
   }
 
-  Channel& channel_;
+  Result<json> watched(const json& request, bool& dead) {
+    auto result = engine_->watched(request.at("id").get<ProgramId>(), request.at("rehearsals").get<int>());
+    dead = !result && result.error().kind == ErrorKind::timeout;   // it may run for ever
+    return done(std::move(result));
+  }
+
+  const std::function<bool()> abandoned_;
   std::byte* transfer_;
   std::unique_ptr<Engine> engine_;
 };
@@ -203,6 +207,8 @@ int print_info(int ordinal) {
   return 0;
 }
 
+// Until the judge is gone, or the context is. Ends the process as it is: tearing down what a kernel uses that never
+// ends would wait for it.
 [[noreturn]] void serve() {
   struct stat status = {};
   std::byte* transfer = nullptr;
@@ -211,7 +217,33 @@ int print_info(int ordinal) {
     if (at != MAP_FAILED) transfer = static_cast<std::byte*>(at);
   }
   Channel channel(kChannelFd);
-  Server(channel, transfer).run();
+  const auto abandoned = [&channel] {
+    pollfd wait = {channel.fd(), POLLIN, 0};
+    return ::poll(&wait, 1, 0) > 0 && (wait.revents & POLLHUP) != 0;
+  };
+  Server server(abandoned, transfer);
+  for (json request; channel.receive(request, -1) == Channel::Got::message;) {
+    const json answer = server.answer(request);
+    if (!channel.send(answer) || answer.contains("dead")) break;
+  }
+  ::_exit(0);
+}
+
+// Ends as programs do, so that the tool sees the end; but not when the context is lost, as above.
+int once(const char* requests, const char* answer_file) {
+  json answer;
+  {
+    Server server([] { return false; }, nullptr);
+    const auto text = read_file(requests);
+    if (!text) answer["error"] = text.error();
+    for (std::size_t begin = 0; text && begin < text->size() && !answer.contains("error");) {
+      const std::size_t end = std::min(text->find('\n', begin), text->size());
+      answer = server.answer(json::parse(std::string_view(*text).substr(begin, end - begin), nullptr, false));
+      begin = end + 1;
+    }
+    if (!write_file_atomic(answer_file, answer.dump(-1, ' ', false, json::error_handler_t::replace)) || answer.contains("dead")) ::_exit(1);
+  }
+  return answer.contains("error") ? 1 : 0;
 }
 
 }  // namespace
@@ -220,12 +252,14 @@ int print_info(int ordinal) {
 int main(int argc, char** argv) {
   const std::string_view verb = argc > 1 ? argv[1] : "";
   if (verb == "--info" && argc == 3) return hone::cuda::print_info(std::atoi(argv[2]));
-  if (verb != "--serve") {
+  const bool once = verb == "--once" && argc == 4;
+  if (verb != "--serve" && !once) {
     std::fputs("hone-gpu is started by hone\n", stderr);
     return 2;
   }
   // What kernels and libraries print goes nowhere.
   const int nowhere = ::open("/dev/null", O_RDWR);
   for (const int fd : {0, 1, 2}) ::dup2(nowhere, fd);
+  if (once) return hone::cuda::once(argv[2], argv[3]);
   hone::cuda::serve();
 }

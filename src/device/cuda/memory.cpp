@@ -13,6 +13,16 @@ constexpr std::size_t kGuard = std::size_t{64} << 10;
 constexpr std::int64_t kMostBlocks = 1 << 16;
 constexpr std::size_t kPrintfBytes = std::size_t{64} << 10;
 
+constexpr int kPlainTries = 8;
+
+Error no_memory(CUresult code, std::size_t bytes) {
+  if (code != kOutOfMemory) return cuda_error(code, "allocating memory of the GPU");
+  std::size_t free = 0, total = 0;
+  cu.memory_info(&free, &total);
+  return make_error(ErrorKind::out_of_memory, "{} of GPU memory are wanted, {} are free", format_bytes(bytes), format_bytes(free))
+      .with_hint("smaller workloads, or a GPU that nobody else uses");
+}
+
 std::size_t round_up(std::size_t value, std::size_t multiple) { return (value + multiple - 1) / multiple * multiple; }
 
 }  // namespace
@@ -66,13 +76,8 @@ Result<Memory> Memory::create(const Context& context, std::size_t bytes, std::si
   out.bytes_ = round_up(std::max<std::size_t>(bytes, 1), context.granularity);
   AllocationProperties properties;
   properties.location.id = context.device;
-  if (const CUresult code = cu.memory_create(&out.handle_, out.bytes_, &properties, 0); code != kSuccess) {
-    std::size_t free = 0, total = 0;
-    cu.memory_info(&free, &total);
-    if (code != kOutOfMemory) return fail(cuda_error(code, "allocating memory of the GPU"));
-    return fail(make_error(ErrorKind::out_of_memory, "{} of GPU memory are wanted, {} are free", format_bytes(out.bytes_), format_bytes(free))
-                    .with_hint("smaller workloads, or a GPU that nobody else uses"));
-  }
+  if (const CUresult code = cu.memory_create(&out.handle_, out.bytes_, &properties, 0); code != kSuccess)
+    return fail(no_memory(code, out.bytes_));
   for (std::size_t i = 0; i < addresses; ++i) {
     CUdeviceptr at = 0;
     HONE_CHECK(check(cu.address_reserve(&at, out.bytes_, 0, 0, 0), "reserving addresses of the GPU"));
@@ -82,7 +87,32 @@ Result<Memory> Memory::create(const Context& context, std::size_t bytes, std::si
   return out;
 }
 
+// The driver aligns small allocations to 512 bytes. Where more is wanted, the next one may be: those that do not fit are
+// kept until then. An allocation with room in front would be as good for programs, but not for who looks for underruns.
+Result<Memory> Memory::create_plain(std::size_t bytes, std::size_t alignment) {
+  Memory out;
+  out.plain_ = out.shown_ = true;
+  out.bytes_ = std::max<std::size_t>(bytes, 1);
+  std::vector<CUdeviceptr> unfit;
+  Result<> made;
+  for (int i = 0; out.addresses_.empty() && made; ++i) {
+    CUdeviceptr at = 0;
+    if (const CUresult code = cu.allocate(&at, out.bytes_); code != kSuccess) made = fail(no_memory(code, out.bytes_));
+    else if (at % alignment == 0) out.addresses_.push_back(at);
+    else unfit.push_back(at);
+    if (i == kPlainTries && made && out.addresses_.empty())
+      made = fail(ErrorKind::device, "the GPU gives no memory that is aligned to {} bytes", alignment);
+  }
+  for (const CUdeviceptr at : unfit) cu.free(at);
+  if (!made) return fail(std::move(made).error());
+  return out;
+}
+
 Memory::~Memory() {
+  if (plain_) {
+    for (const CUdeviceptr at : addresses_) cu.free(at);
+    return;
+  }
   hide();
   for (const CUdeviceptr at : addresses_) cu.address_free(at, bytes_);
   if (handle_ != 0) cu.memory_release(handle_);
@@ -94,6 +124,7 @@ void Memory::swap(Memory& other) noexcept {
   std::swap(current_, other.current_);
   std::swap(bytes_, other.bytes_);
   std::swap(shown_, other.shown_);
+  std::swap(plain_, other.plain_);
   std::swap(device_, other.device_);
 }
 
@@ -107,7 +138,7 @@ Result<> Memory::show() {
 }
 
 Result<> Memory::hide() {
-  if (!shown_) return {};
+  if (!shown_ || plain_) return {};
   shown_ = false;
   return check(cu.unmap(address(), bytes_), "unmapping memory of the GPU");
 }
@@ -178,6 +209,16 @@ Result<Buffer> Buffer::create(Context& context, std::string name, std::size_t by
     const PatternParams params = out.pattern_params(words);
     HONE_CHECK(context.run("hone_pattern", words[1] - words[0], params));
   }
+  return out;
+}
+
+Result<Buffer> Buffer::create_plain(std::string name, std::size_t bytes, std::size_t alignment, const TensorShape* shape) {
+  Buffer out;
+  out.name_ = std::move(name);
+  out.bytes_ = bytes;
+  out.geometry_.run = static_cast<std::int64_t>(bytes);
+  if (shape != nullptr) out.geometry_ = geometry_of(*shape);
+  HONE_TRY(out.memory_, Memory::create_plain(bytes, alignment));
   return out;
 }
 

@@ -44,6 +44,8 @@ struct Context {
 class Memory {
  public:
   static Result<Memory> create(const Context& context, std::size_t bytes, std::size_t addresses);
+  // One allocation of exactly this size, which stays where it is and is always shown: what tools that watch accesses know.
+  static Result<Memory> create_plain(std::size_t bytes, std::size_t alignment);
   Memory() = default;
   Memory(Memory&& other) noexcept { swap(other); }
   Memory& operator=(Memory&& other) noexcept {
@@ -65,7 +67,7 @@ class Memory {
   CUmemGenericAllocationHandle handle_ = 0;
   std::vector<CUdeviceptr> addresses_;
   std::size_t current_ = 0, bytes_ = 0;
-  bool shown_ = false;
+  bool shown_ = false, plain_ = false;
   int device_ = 0;
 };
 
@@ -75,6 +77,8 @@ class Buffer {
   // `geometry` of everything when `shape` is null. The canaries are written.
   static Result<Buffer> create(Context& context, std::string name, std::size_t bytes, std::size_t alignment,
                                const TensorShape* shape, std::uint64_t key, std::size_t addresses);
+  // Without canaries, in plain memory.
+  static Result<Buffer> create_plain(std::string name, std::size_t bytes, std::size_t alignment, const TensorShape* shape);
 
   const std::string& name() const { return name_; }
   Memory& memory() { return memory_; }

@@ -19,8 +19,9 @@ namespace {
 
 constexpr double kInfoTimeout = 60, kDeathTimeout = 20;
 
-// The user's, with what the device relies on.
-std::vector<std::string> environment() {
+}  // namespace
+
+std::vector<std::string> gpu_environment() {
   std::vector<std::string> out;
   for (char** each = environ; *each != nullptr; ++each) {
     const std::string_view text = *each;
@@ -33,12 +34,10 @@ std::vector<std::string> environment() {
   return out;
 }
 
-}  // namespace
-
 Result<DeviceInfo> ask_info(const fs::path& libexec, int ordinal) {
   ProcessSpec spec;
   spec.argv = {(libexec / "hone-gpu").string(), "--info", std::to_string(ordinal)};
-  spec.env = environment();
+  spec.env = gpu_environment();
   spec.timeout_s = kInfoTimeout;
   HONE_TRY(const ProcessOutcome outcome, run_process(spec));
   const auto answer = nlohmann::json::parse(outcome.out, nullptr, false);
@@ -57,7 +56,7 @@ Result<DeviceInfo> ask_info(const fs::path& libexec, int ordinal) {
 Result<std::unique_ptr<GpuProcess>> GpuProcess::start(const fs::path& libexec, int transfer) {
   HONE_TRY(auto ends, Channel::pair());
   const std::string program = (libexec / "hone-gpu").string();
-  std::vector<std::string> variables = environment();
+  std::vector<std::string> variables = gpu_environment();
   std::vector<char*> env;
   for (std::string& each : variables) env.push_back(each.data());
   env.push_back(nullptr);

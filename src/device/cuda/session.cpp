@@ -61,14 +61,7 @@ void CudaSession::end() {
 
 Result<> CudaSession::start() {
   HONE_TRY(process_, GpuProcess::start(setup_.libexec, transfer_fd_));
-  HONE_CHECK(ask_running({{"do", "open"},
-                          {"workload", to_json(spec_.workload)},
-                          {"ordinal", setup_.ordinal},
-                          {"helpers", setup_.helpers.string()},
-                          {"task_code", spec_.task_code.string()},
-                          {"memory_bytes", spec_.memory_bytes},
-                          {"call_timeout_s", spec_.call_timeout_s}},
-                         kOpenTimeout));
+  HONE_CHECK(ask_running(open_request(setup_, spec_), kOpenTimeout));
   if (filled_) HONE_CHECK(ask_running(*filled_, kDataTimeout));
   else if (!committed_.empty()) HONE_CHECK(upload_committed());
   for (const auto& each : programs_) {
@@ -131,10 +124,7 @@ Result<ProgramId> CudaSession::load_as(std::string name, json request) {
 }
 
 Result<ProgramId> CudaSession::load(const Executable& program) {
-  json modules = json::array(), symbols = json::array();
-  for (const LoadedModule& each : program.modules) modules.push_back(each.path.string());
-  for (const KernelEntry& each : program.entry) symbols.push_back(each.symbol);
-  return load_as(program.name, {{"do", "load"}, {"plan", plan_to_json(program.plan)}, {"modules", std::move(modules)}, {"symbols", std::move(symbols)}});
+  return load_as(program.name, load_request(program));
 }
 
 Result<ProgramId> CudaSession::load(const NativeBaseline& baseline) {
@@ -282,7 +272,7 @@ void CudaSession::note(const json& sample) {
 }
 
 Result<> CudaSession::fill(const InputSet& set, std::uint64_t seed, std::uint32_t call) {
-  filled_ = json{{"do", "fill"}, {"set", to_json(set)}, {"seed", seed}, {"call", call}};
+  filled_ = fill_request(set, seed, call);
   staged_fresh_ = false;
   committed_.clear();
   if (process_ == nullptr) return start();

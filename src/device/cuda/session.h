@@ -28,6 +28,15 @@ Result<std::unique_ptr<Device>> open_cuda_device(Setup setup);
 Result<fs::path> compile_helpers(const Toolchain& toolchain, const fs::path& share, const std::string& architecture);
 // The GPU's description by `hone-gpu --info`. Kind environment.
 Result<DeviceInfo> ask_info(const fs::path& libexec, int ordinal);
+// `hone-gpu --once` with its requests in `folder`, as Device::watched says.
+Result<WatchedCommand> watched_command(const Setup& setup, const WatchSpec& spec, const fs::path& folder);
+
+// What every hone-gpu is told first, and with each program; the latter still without its id and name.
+nlohmann::json open_request(const Setup& setup, const SessionSpec& spec);
+nlohmann::json fill_request(const InputSet& set, std::uint64_t seed, std::uint32_t call);
+nlohmann::json load_request(const Executable& program);
+// Variables of a hone-gpu: the user's, with what the device relies on.
+std::vector<std::string> gpu_environment();
 
 class GpuProcess {
  public:
