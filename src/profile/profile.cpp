@@ -67,6 +67,7 @@ Result<json> profile_report(const Task& task, const Candidate& candidate, const 
     HONE_TRY(const WatchedCommand command, bench.device.watched(spec, folder));
     const fs::path raw = folder / "profile.ncu-rep";
     HONE_TRY(const Watched watched, watch(profiler(ncu, raw), command, folder, request));
+    if (!watched.ended) return fail(*watched.fault);
     std::error_code code;
     // A candidate that crashes does so without ncu, too; what ends the process, or keeps counters from it, is ncu's to tell.
     const bool told = watched.said.find("==ERROR==") != std::string::npos &&

@@ -38,7 +38,7 @@ Result<json> check_with(const fs::path& program, const std::string& tool, const 
   const SanitizerLog log = read_sanitizer_log(tool, text ? *text : watched.said);
   // A process that a finding ended is no failure of its own; one that fails without any is.
   if (log.findings.empty()) {
-    if (watched.fault && watched.answered) return fail(*watched.fault);
+    if (watched.fault && (watched.answered || !watched.ended)) return fail(*watched.fault);
     if (!log.fault.empty()) return fail(make_error(ErrorKind::device, "{}: {}", tool, log.fault));
     if (watched.fault) return fail(*watched.fault);
     if (!log.errors)
@@ -48,8 +48,11 @@ Result<json> check_with(const fs::path& program, const std::string& tool, const 
                       .with_note(text ? text->substr(0, 2000) : ""));
   }
   for (const Finding& each : log.findings) findings.push_back(each);
-  return json{
-      {"tool", tool}, {"seconds", watched.seconds}, {"findings", log.findings.size()}, {"errors", log.errors ? json(*log.errors) : json()}};
+  return json{{"tool", tool},
+              {"seconds", watched.seconds},
+              {"findings", log.findings.size()},
+              {"errors", log.errors ? json(*log.errors) : json()},
+              {"incomplete", watched.ended ? json() : json(watched.fault->message)}};
 }
 
 }  // namespace
@@ -93,9 +96,11 @@ std::string sanitize_text(const json& report) {
   for (const json& row : report.at("workloads")) {
     for (const json& tool : row.value("tools", json::array())) {
       const auto findings = tool.at("findings").get<std::size_t>();
-      out += fmt::format("{}  {:<9}  {}  {}\n", row.at("id").get<std::string>(), tool.at("tool").get<std::string>(),
+      const json incomplete = tool.value("incomplete", json());
+      out += fmt::format("{}  {:<9}  {}  {}{}\n", row.at("id").get<std::string>(), tool.at("tool").get<std::string>(),
                          findings == 0 ? "clean" : fmt::format("{} finding{}", findings, findings == 1 ? "" : "s"),
-                         format_duration(tool.at("seconds").get<double>()));
+                         format_duration(tool.at("seconds").get<double>()),
+                         incomplete.is_string() ? "  incomplete: " + incomplete.get<std::string>() : "");
     }
     for (const json& finding : row.value("findings", json::array())) out += finding_text(finding);
   }

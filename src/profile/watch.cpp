@@ -54,14 +54,17 @@ Result<Watched> watch(const std::vector<std::string>& tool, const WatchedCommand
   HONE_TRY(ProcessOutcome outcome, run_process(spec));
   if (outcome.cancelled) return fail(ErrorKind::cancelled, "cancelled");
   const std::string name = fs::path(tool.front()).filename().string();
-  if (outcome.timed_out)
-    return fail(make_error(ErrorKind::timeout, "{} did not end within {}", name, format_duration(request.timeout_s))
-                    .with_hint("a smaller workload (--workload), or a longer --timeout"));
   if (outcome.flooded) return fail(ErrorKind::output_limit, "{} printed more than {}", name, format_bytes(spec.output_kill));
   Watched out;
   out.said = outcome.out + "\n" + outcome.err;
   out.seconds = outcome.wall_s;
-  take_answer(command.answer, out);
+  if (outcome.timed_out) {
+    out.ended = false;
+    out.fault = make_error(ErrorKind::timeout, "{} did not end within {}", name, format_duration(request.timeout_s))
+                    .with_hint("a smaller workload (--workload), or a longer --timeout");
+  } else {
+    take_answer(command.answer, out);
+  }
   return out;
 }
 

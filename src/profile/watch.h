@@ -31,11 +31,12 @@ std::vector<std::string> in_plain_words(std::vector<std::string> env);
 // A tool over one workload's launches, once.
 struct Watched {
   std::string said;            // by the tool, on both of its outputs
+  bool ended = true;           // false: its time was up, and `fault` says so; what it wrote until then is there
   std::optional<Error> fault;  // of the process that it watched: a crash, a refused launch
   bool answered = false;       // the fault, or that there is none, is the process's own word
   double seconds = 0;
 };
-// `tool`: its command line up to the program; `folder`: where it works. Kinds: timeout, cancelled, environment.
+// `tool`: its command line up to the program; `folder`: where it works. Kinds: cancelled, output_limit, environment.
 Result<Watched> watch(const std::vector<std::string>& tool, const WatchedCommand& command, const fs::path& folder,
                       const WatchRequest& request);
 

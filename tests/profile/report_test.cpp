@@ -171,6 +171,18 @@ TEST_F(Reports, TimeAndWishesAreKept) {
   HONE_EXPECT_ERROR(profile({.cancel = &cancel}), cancelled);
 }
 
+TEST_F(Reports, WhatWasFoundUntilTheTimeWasUpIsThere) {
+  gpu_->program = "sleep 60";
+  const auto found = sanitize({"memcheck"}, {.timeout_s = 0.5});
+  HONE_ASSERT_OK(found);
+  EXPECT_EQ((*found)["findings"], 2);
+  EXPECT_EQ((*found)["workloads"][0]["tools"][0]["incomplete"], "compute-sanitizer did not end within 500 ms");
+  EXPECT_NE(sanitize_text(*found).find("  incomplete: compute-sanitizer did not end within 500 ms\n"), std::string::npos) << sanitize_text(*found);
+  const auto nothing = sanitize({"initcheck"}, {.timeout_s = 0.5});
+  HONE_ASSERT_OK(nothing);
+  EXPECT_EQ((*nothing)["workloads"][0]["error"]["kind"], "timeout") << "nothing found is not clean";
+}
+
 TEST_F(Reports, FindingsOfAllTools) {
   const auto report = sanitize({});
   HONE_ASSERT_OK(report);
